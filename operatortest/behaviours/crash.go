@@ -10,8 +10,8 @@ import (
 	"example.com/operator-workshop/operatortest/internal/trial"
 )
 
-// maxWrites bounds the writes of an operator in one lifecycle. An operator that has not finished by then will not come
-// to rest.
+// maxWrites bounds the writes of an operator in one lifecycle. An operator that makes more is assumed never
+// to come to rest.
 const maxWrites = 60
 
 var crash = behaviour{

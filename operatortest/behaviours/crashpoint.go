@@ -15,7 +15,7 @@ import (
 type write struct {
 	// what is the verb, the kind of resource and the object's name, such as "create configmaps settings".
 	what string
-	// nth counts the writes with the same description; the first is 1.
+	// nth numbers the writes with the same description, from 1.
 	nth int
 }
 
@@ -32,14 +32,14 @@ func (w write) String() string {
 type crashPoint struct {
 	target write
 	before bool
-	// recorded are the writes of an earlier lifecycle. They show which names are generated.
+	// recorded holds the writes of an earlier lifecycle. They show which names are generated.
 	recorded []write
 
 	tap       *traffic.Tap
 	namespace string
 
 	mu sync.Mutex
-	// seen are the operator's writes so far.
+	// seen holds the operator's writes so far.
 	seen   []write
 	killed bool
 }
@@ -86,7 +86,7 @@ func (p *crashPoint) hits(what string) bool {
 	return true
 }
 
-// wordsFor returns the verb, the kind and the name of a request, without what differs every time.
+// wordsFor returns the verb, the kind and the name of a request, without the parts that differ every time.
 func (p *crashPoint) wordsFor(request traffic.Request) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -132,15 +132,15 @@ type session struct {
 	runner *trial.Runner
 	ctx    context.Context
 	cancel context.CancelFunc
-	// others are the behaviours in progress that may run at the same time.
+	// others counts the behaviours in progress that may run at the same time.
 	others sync.WaitGroup
 	// results receive the outcomes of the behaviours that have been started, by name.
 	results map[string]chan error
-	// failed are the behaviours known to have failed.
+	// failed lists the behaviours that are known to have failed.
 	failed []string
 }
 
-// newSession returns a session that runs all trials of a behaviour and lists all that fail. With the environment variable
+// newSession returns a session that runs all trials of a behaviour and lists all failures. With the environment variable
 // OPERATORTEST_FIRST_FAILURE, the first failure ends the behaviour's other trials, which is quicker for a half-written
 // operator.
 func newSession(ctx context.Context, runner *trial.Runner) *session {

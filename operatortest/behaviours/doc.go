@@ -37,18 +37,19 @@
 //	growth           after many resources have come and gone, none has left a goroutine, watch or copy
 //	shutdown         an operator that is told to stop finishes the work in progress and leaves no goroutine
 //
-// The spec of each behaviour has the behaviour's name as a label: go test -ginkgo.label-filter=crash tries one. [Run] does
-// the same without Ginkgo, and returns a report; the command operatortest calls it. Try a single behaviour while you fix an
-// operator: each wait for something that a broken operator never does takes [operatortest.Operator.Timeout], and a run of
-// all behaviours takes many minutes. Set [operatortest.Operator.MaxPause] to end such a wait as soon as the operator has
-// given up. Drift, collision and misoperation need a child, and are skipped without
-// [operatortest.Operator.Children].
+// The spec of each behaviour has the behaviour's name as a label: go test -ginkgo.label-filter=crash tries one. [Run]
+// tries behaviours without Ginkgo, and returns a report; the command operatortest calls it. Try a single
+// behaviour while you fix an operator: each wait for something that a broken operator never does takes
+// [operatortest.Operator.Timeout], and a run of all behaviours takes many minutes. Set [operatortest.Operator.MaxPause]
+// to end such a wait as soon as the operator has stopped working. The behaviours
+// "drift", "collision" and "misoperation" need a child, and are skipped without [operatortest.Operator.Children].
 //
 // Every trial has a namespace of its own, to which the operator is confined, so that trials can run in parallel. If the
 // operator has no setting for one namespace, [operatortest.Operator.Confine] makes the kit confine it. The operator runs
-// with the permissions of [operatortest.Operator.Roles] and no others. A Tap of package traffic around its rest.Config
-// records its requests and disturbs them, without changes to the operator's code. When an operator is killed, all its
-// requests fail from then on; the goroutines that remain in the process have no effect any more.
+// with the permissions of [operatortest.Operator.Roles] and no others. A Tap of package traffic around the
+// operator's rest.Config records and disturbs its requests, without changes to the operator's code. When
+// an operator is killed, all its requests fail from then on; the goroutines that remain in the process have no effect
+// any more.
 //
 // Names of cluster-scoped objects end with the name of the trial's namespace. The operator's lists and watches of
 // cluster-scoped resources select those of its trial.
@@ -62,20 +63,21 @@
 // panics and for the values of Secrets: the output of an operator that is a process, and otherwise what goes through
 // the logger in Run's context.
 //
-// A disturbance that changes nothing is an error, because any operator would pass it: a misspelt patch, or one that
-// sets the current value. The fields that a patch of [operatortest.Child.Drift] changes are compared before Normalize:
-// after the repair they must have other values, even if these are random. A trial that finds nothing to disturb is
-// reported as not tried.
+// A disturbance that changes nothing is an error, because any operator would pass the trial. Examples are a misspelt
+// patch, and one that sets the current value. The fields that a patch of [operatortest.Child.Drift] changes are
+// compared before Normalize: after the repair they must have other values, even if these are random. A trial that finds
+// nothing to disturb is reported as not tried.
 //
 // Specs are generated from the definition's schema: bounds, enums, defaults, optional fields, lists. The kit leaves CEL
 // rules to the API server, and drops every spec that the API server refuses. For strings whose form the schema doesn't
 // specify, [operatortest.Operator.Values] lists sensible ones, by paths such as spec.image, spec.pools[].size or
-// spec.labels.*. Name fields that may only rise, such as versions, in [operatortest.Operator.Ascending]. Sequences of specs
-// are drawn at random, from [operatortest.Operator.Seed], so each run tries the same ones; a sequence that fails is
-// shortened.
+// spec.labels.*. List fields that can only increase, such as versions, in [operatortest.Operator.Ascending]. Sequences
+// of specs are drawn at random, from [operatortest.Operator.Seed], so each run tries the same ones; a sequence that
+// fails is shortened.
 //
-// If the operator manages something outside Kubernetes, describe that as an [operatortest.External]. If it is also an
-// [operatortest.Interrupter], the operator is killed before and after each call that has an effect there, too.
+// If the operator manages something outside Kubernetes, describe that as an [operatortest.External]. If your
+// External is also an [operatortest.Interrupter], the kit also kills the operator before and after each call that has an
+// effect there.
 //
 // A failure shows what was expected, what was found, the requests of each operator up to then, and what to look at in
 // the code.

@@ -19,7 +19,7 @@ type faultInjector struct {
 	injected, spared int
 }
 
-// tap returns a new Tap, also for an operator that is restarted.
+// tap returns a new Tap, one for each start of an operator.
 func (i *faultInjector) tap() *traffic.Tap {
 	tap := traffic.New()
 	tap.SetRule(i.decide)
@@ -63,10 +63,10 @@ func (i *faultInjector) result() (disturbed bool, remark string) {
 // phase counts the requests in one phase of a lifecycle.
 type phase struct {
 	counts map[string]int
-	// failed are the objects whose last write failed, so that the next one is probably the same write.
+	// failed contains the objects whose last write failed. The next write to such an object is probably a retry.
 	failed map[string]bool
-	// later are the objects for which a later write failed; spared is how many more writes would have failed without the
-	// limit.
+	// later contains the objects for which a later write failed; spared is how many more writes would have failed
+	// without the limit.
 	later  map[string]bool
 	spared int
 }
@@ -81,8 +81,9 @@ func (p *phase) count(key string) int {
 	return p.counts[key]
 }
 
-// fails reports whether a request is one of those that fail: the first of its kind, and one later write to each object,
-// which must not be the retry of one that failed. Each Event is a different object, so only the first Events fail.
+// fails reports whether a request must fail: the first read of each kind, the first failuresPerKind writes of each kind,
+// and then one later write to each object, for up to laterFailures objects. The later write must not be the retry of a
+// failed one. Each Event is a different object, so only the first Events fail.
 func (p *phase) fails(request traffic.Request) bool {
 	nth := p.count(request.Kind())
 	if !request.IsWrite() {

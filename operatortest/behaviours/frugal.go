@@ -17,7 +17,7 @@ const (
 	// that starts before the cache shows the previous reconcile's last write gets one such conflict, and is right to
 	// retry.
 	maxConflicts = 1
-	// conflictTries is in how many trials there must be more conflicts before the behaviour fails. On a busy machine, the
+	// conflictTries is how many trials in a row must have more conflicts before the behaviour fails. On a busy machine, the
 	// cache may lag behind several retries in one trial; an operator that causes conflicts does so in each.
 	conflictTries = 3
 )
@@ -75,7 +75,7 @@ func tryFrugal(ctx context.Context, t *trial.Trial) error {
 	return nil
 }
 
-// ownConflicts are an operator's writes that were refused although no one else wrote.
+// ownConflicts is the error about an operator's writes that were refused although no one else wrote.
 type ownConflicts struct{ requests []traffic.Request }
 
 func (c *ownConflicts) Error() string {

@@ -18,7 +18,7 @@ const (
 	perRound = 2
 	// warmUp is how many rounds don't count, while pools and caches fill.
 	warmUp = 2
-	// blocks is how many times the operator is measured after that, with blockRounds rounds before each measurement.
+	// blocks is how many measurements follow the one at the end of the warm-up, with blockRounds rounds before each.
 	//
 	// Goroutines, watches, threads and files are counted exactly, and at rest. A leak of one in each round adds blockRounds to
 	// the count in each block, so two blocks are enough to find it. More rounds would only find leaks that don't happen in every
@@ -141,7 +141,8 @@ func playRound(ctx context.Context, t *trial.Trial, pair []*unstructured.Unstruc
 	return nil
 }
 
-// grown returns an error if something grew in each block of rounds, by as much as a leak in each round would make it.
+// grown returns an error if something grew in each block of rounds, by at least as much as a leak in each
+// round would add.
 func grown(usages []trial.Usage, memoryLeftOut bool) error {
 	count := func(of func(trial.Usage) int64) (counts []int64) {
 		for _, usage := range usages {

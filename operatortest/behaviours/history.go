@@ -12,8 +12,9 @@ import (
 // shownDepartures is how many differences a failure shows.
 const shownDepartures = 10
 
-// history checks the lifecycles in the behaviours crash and faults: after a StatefulSet is deleted and recreated, the
-// final state looks like any other, but its data is lost. Its own lifecycle is for when the behaviour is tried alone.
+// history checks the lifecycles of all behaviours, such as "crash" and "faults": after a StatefulSet is
+// deleted and recreated, the final state looks like any other, but the data is lost. The lifecycle of "history" itself
+// is for when the behaviour is tried alone.
 var history = behaviour{
 	name:    "history",
 	promise: "takes no detour after a kill or failed requests: it deletes nothing only to create it again, and writes nothing back and forth",
@@ -25,7 +26,7 @@ var history = behaviour{
 		if err != nil {
 			return err
 		}
-		// Each operator is killed right after its first write, if that is the next write of an undisturbed lifecycle.
+		// One operator after the other is killed, each right after the next write of the undisturbed lifecycle.
 		points := make([]*crashPoint, len(writes))
 		for i, each := range writes {
 			points[i] = &crashPoint{target: write{what: each.what, nth: 1}, recorded: writes}

@@ -37,7 +37,8 @@ var leastPrivilege = behaviour{
 	},
 }
 
-// useAllPermissions makes an operator use all its permissions. It returns those that no request names.
+// useAllPermissions makes an operator use all its permissions. It returns those that it needs although no
+// request names them.
 func useAllPermissions(ctx context.Context, t *trial.Trial) (blocking []string, err error) {
 	operator := t.Start(operatortest.RunOptions{LeaderElection: t.LenientElection("first")})
 	resource := t.Resource(nil)
@@ -202,8 +203,8 @@ func standIn(request traffic.Request) traffic.Request {
 	return request
 }
 
-// permissions returns what a rule allows, each in the form of [traffic.Request.Kind]. A wildcard remains a wildcard,
-// so no request matches it.
+// permissions returns the permissions in a rule, each in the form of [traffic.Request.Kind]. A wildcard remains a
+// wildcard, so no request matches it.
 func permissions(rule rbacv1.PolicyRule) []string {
 	var all []string
 	for _, verb := range rule.Verbs {

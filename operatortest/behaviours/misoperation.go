@@ -18,12 +18,12 @@ import (
 	"example.com/operator-workshop/operatortest/internal/trial"
 )
 
-// A misoperation is a spec that the schema accepts but the cluster can't meet. The term is from the paper on Acto (SOSP 2023).
-// Four apply to every operator with children, whatever its spec: a quota that refuses the children, a
-// quota that refuses their pods, nodes on which the pods can't be scheduled, and images that can't be pulled. The
-// others come from the spec and its schema: they are in misoperation_cases.go.
+// A misoperation is a spec that the schema accepts but the cluster can't meet. The term is from the paper on Acto
+// (SOSP 2023). Some don't depend on the spec: a quota that refuses the children and, if the children make pods, a quota
+// that refuses the pods, nodes on which the pods can't be scheduled, and images that can't be pulled. The others come
+// from the spec and its schema: they are in misoperation_cases.go.
 //
-// Not every one of them affects every operator. If the resource converges as usual, the trial counts as not tried; the
+// Not every misoperation affects every operator. If the resource converges as usual, the trial counts as not tried; the
 // trial of the quota for children fails if nothing was refused.
 var misoperation = behaviour{
 	name:    "misoperation",

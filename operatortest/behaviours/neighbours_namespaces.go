@@ -64,7 +64,7 @@ func tryNamesakes(ctx context.Context, t *trial.Trial, alone state.Snapshot) err
 }
 
 // notWrittenTo returns an error if one of the children has changed and the operator has written to it. The operator may
-// repeat a write that has no effect: the behaviour silent is about that. Others may write, too, such as the Deployment
+// repeat a write that has no effect: the behaviour "silent" checks that. Others may write, too, such as the Deployment
 // controller.
 func notWrittenTo(ctx context.Context, t *trial.Trial, children []*unstructured.Unstructured, writes []traffic.Request) error {
 	for _, child := range children {

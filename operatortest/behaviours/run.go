@@ -22,14 +22,14 @@ const schemaName = "schema"
 
 // Options say what Run tries.
 type Options struct {
-	// Only are the names of the behaviours to try; all of them if empty.
+	// Only lists the names of the behaviours to try; if it is empty, all are tried.
 	Only []string
-	// Trial is the ID of the one trial to run, from a report; all of them if empty.
+	// Trial is the ID of the one trial to run, from a report; if it is empty, all are run.
 	Trial string
 	// Progress is called when a behaviour has ended, in the order of Names. It may be nil.
 	Progress func(report.Behaviour)
-	// OnTrial is called when a trial of a behaviour begins, and when it has ended. The name is empty for trials whose results
-	// several behaviours use. Calls may be concurrent. It may be nil.
+	// OnTrial is called when a trial of a behaviour begins, and when it has ended. The behaviour is empty for trials whose
+	// results several behaviours use. Calls may be concurrent. It may be nil.
 	OnTrial func(behaviour string, ended bool)
 	// Words replaces Go names in the report with the user's, if the operator is not described in Go. Nil keeps Go
 	// names.

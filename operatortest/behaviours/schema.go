@@ -22,9 +22,9 @@ import (
 // fieldOwner is the name under which the kit applies definitions.
 const fieldOwner = client.FieldOwner("operatortest")
 
-// DescribeSchema generates the specs of the schema behaviour: the definitions are valid, every sample is accepted, and
+// DescribeSchema generates the specs of the behaviour "schema": the definitions are valid, every sample is accepted, and
 // every invalid sample is refused for the reason that it names. Call it where Ginkgo allows a Describe; the suite must
-// start the cluster in its BeforeSuite. Each spec has the label schema.
+// start the cluster in its BeforeSuite. Each spec has the label "schema".
 func DescribeSchema(operator operatortest.Operator, cluster *testcluster.Cluster) {
 	// The specs take turns in one namespace, because each namespace causes much work for Kubernetes.
 	ginkgo.Describe("the schema", ginkgo.Label(schemaName), ginkgo.Ordered, ginkgo.ContinueOnFailure, func() {

@@ -66,8 +66,8 @@ type search struct {
 	known *specgen.Specs
 
 	mu sync.Mutex
-	// admitted contains the API server's verdict on each spec, results the outcome of each sequence, both by their
-	// texts; nil means success.
+	// admitted contains the API server's verdict on each spec, and results contains the outcome of each sequence, both
+	// by their texts; nil means success.
 	admitted, results map[string]error
 	// ends contains the final states of new resources, by their specs.
 	ends map[string]state.Snapshot
@@ -75,7 +75,7 @@ type search struct {
 	slowest time.Duration
 }
 
-// errNoWay means that the API server refuses a change on the way.
+// errNoWay means that the API server refuses one of the changes in a sequence.
 var errNoWay = errors.New("the API server refuses a change on the way")
 
 func newSearch(runner *trial.Runner, known *specgen.Specs) *search {
@@ -91,7 +91,7 @@ type plan struct {
 	sequences []sequence
 }
 
-// draw lets rapid choose a plan. The same random bits give the same plan; with fewer bits set, it has shorter
+// draw has rapid choose a plan. The same random bits give the same plan; a plan from fewer set bits has shorter
 // sequences, of specs that are more like the sample's. The number of bits is the same for every plan, which makes
 // shrinking quick.
 func (s *search) draw(t *rapid.T) plan {
@@ -250,8 +250,8 @@ func (s *search) end(ctx context.Context, spec map[string]any) (state.Snapshot, 
 	return found, nil
 }
 
-// follow gives a resource one spec after the other, and after each expects a new resource's final state. limit bounds
-// each wait, unless it is zero.
+// follow gives a resource one spec after the other. After each spec for which the sequence waits, it expects a new
+// resource's final state. limit bounds each wait, unless it is zero.
 func (s *search) follow(ctx context.Context, t *trial.Trial, resource *unstructured.Unstructured, sequence sequence, ends []state.Snapshot, limit time.Duration) error {
 	if err := t.Create(ctx, resource); err != nil {
 		return err

@@ -63,7 +63,7 @@ type shrinker struct {
 	*search
 	trial *trial.Trial
 	limit time.Duration
-	// stuck means that something could not be removed.
+	// stuck means that a resource could not be created, observed or removed in time, so nothing more can be tried.
 	stuck bool
 }
 

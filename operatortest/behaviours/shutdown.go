@@ -32,8 +32,8 @@ var shutdown = behaviour{
 // end.
 const eventDelay = 200 * time.Millisecond
 
-// keptAlive are goroutines of connections. client-go shares its connections and keeps them for the next client; the
-// API server may open another one to webhooks that the suite serves.
+// keptAlive ignores the goroutines of connections. client-go shares its connections and keeps them for the next client;
+// the API server may open another one to webhooks that the suite serves.
 var keptAlive = []goleak.Option{
 	goleak.IgnoreAnyFunction("net/http.(*conn).serve"),
 	goleak.IgnoreAnyFunction("net/http.(*http2serverConn).readFrames"),

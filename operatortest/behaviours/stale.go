@@ -160,7 +160,7 @@ func (b *staleTrial) waitHeld(ctx context.Context, match func(traffic.Request) b
 }
 
 // shown waits until the watches that have shown an object to the operator have shown this version of it, or a later
-// one. Only then can the operator react to it.
+// one. Before that, the operator can't react to it.
 func (b *staleTrial) shown(ctx context.Context, match func(traffic.Request) bool, object *unstructured.Unstructured) error {
 	return b.seen(ctx, match, object, 0)
 }

@@ -13,7 +13,7 @@ import (
 	"example.com/operator-workshop/operatortest/traffic"
 )
 
-// timeTravel is another case from the paper on Sieve (OSDI 2022), in addition to those in stale: a restarted operator
+// timeTravel is another case from the paper on Sieve (OSDI 2022), in addition to those in stale.go: a restarted operator
 // connects to another API server, whose watch cache lags behind, and sees again what it has already acted on.
 var timeTravel = behaviour{
 	name:    "time-travel",

@@ -14,7 +14,7 @@ import (
 // NoNode is a label that no node has.
 const NoNode = "operatortest.example.com/no-such-node"
 
-// impossible are values that no simulated cluster can satisfy, by the names that such fields have in nearly all
+// impossible contains values that no simulated cluster can satisfy, by the names that such fields have in nearly all
 // definitions. Each value is tried only where the schema has a field of that name and type; some definitions embed
 // the schema of a container or a whole pod.
 var impossible = map[string]any{
@@ -23,8 +23,8 @@ var impossible = map[string]any{
 	"resources":    map[string]any{"requests": map[string]any{"cpu": "1000000"}},
 }
 
-// Impossible returns copies of the sample's spec that ask for pods that can't run, although the schema allows it. There is
-// one for each name in impossible; it changes the first field of that name that can be changed.
+// Impossible returns copies of the sample's spec that ask for pods that can't run, although the schema allows it. There
+// is at most one for each name in impossible; it changes the first field of that name that can be changed.
 func (s *Specs) Impossible() []Candidate {
 	found := map[string]Candidate{}
 	s.impossibleIn(position{"spec", "spec"}, s.schema, s.Base, func(name string, at position, value any) {

@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	// near is how far away an upper bound may be and still be tried: an object with a million pods would show nothing
+	// near is how many steps away a bound may be and still be tried: an object with a million pods would show nothing
 	// more.
 	near = 100
-	// longString is the longest string that is generated: a Kubernetes object's name may be that long.
+	// longString is the highest maximum length of a string that is tried: a Kubernetes object's name may be that long.
 	longString = 63
 )
 
@@ -36,8 +36,8 @@ var formatted = map[string][]any{
 	"password":  {"one", "two"},
 }
 
-// scalars returns values for a field without inner fields, beginning with the smallest and largest allowed. It returns
-// none if the schema doesn't say enough: for a string with a pattern, or an object of any form.
+// scalars returns values for a field without inner fields. It returns none if the schema doesn't say enough: for a
+// string with a pattern, or an object of any form, unless the field has a default.
 func scalars(schema *apiextensionsv1.JSONSchemaProps, current any) []any {
 	var values []any
 	switch {
@@ -129,7 +129,7 @@ func asNumber(value float64) any {
 	return value
 }
 
-// texts returns strings of the minimum length, the maximum length and one in between.
+// texts returns strings of the minimum length, of the maximum length unless it is long, and of a length in between.
 func texts(schema *apiextensionsv1.JSONSchemaProps) []any {
 	if schema.Pattern != "" {
 		return nil

@@ -69,7 +69,7 @@ type walk struct {
 	*Specs
 	// pick returns 0 to keep a field as it is, and i for its option i-1.
 	pick func(Choice) int
-	// unknown are the paths of the fields for which no value is known.
+	// unknown lists the paths of the fields for which no value is known.
 	unknown []string
 }
 

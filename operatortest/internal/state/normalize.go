@@ -59,7 +59,7 @@ func KeyOf(object *unstructured.Unstructured) string {
 	return object.GetKind() + "/" + trialNamespace.ReplaceAllString(object.GetName(), "<namespace>")
 }
 
-// normalizeStatus removes all times, and replaces each generation with "current" or "outdated".
+// normalizeStatus removes the conditions' times, and replaces each generation with "current" or "outdated".
 func normalizeStatus(resource *unstructured.Unstructured, generation int64) {
 	status, found, _ := unstructured.NestedMap(resource.Object, "status")
 	if !found {

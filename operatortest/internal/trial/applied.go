@@ -28,18 +28,19 @@ const applier = "someone-else"
 // the resource that kstatus interprets.
 const Kstatus = "converges/kstatus"
 
-// Resync is the part of silent that an operator without a setting for resyncs leaves out.
+// Resync is a part of the behaviour "silent". Name it in Operator.LeftOut if the operator has no setting for resyncs.
 const Resync = "silent/resync"
 
-// Some operators may rightly remove these parts of what others apply. Operator.LeftOut can name them.
+// Some operators may rightly remove these parts of what others apply. For such an operator, name the part in
+// Operator.LeftOut.
 const (
 	AppliedEnv         = "drift/env"
 	AppliedAnnotations = "drift/template-annotations"
 	AppliedSecrets     = "drift/secrets"
 )
 
-// appliedParts are what others add to an object that they share with the operator. Comparisons of states leave these
-// parts out, so it makes no difference where in a list an entry is, or whether the list existed before.
+// appliedParts contains what others add to an object that they share with the operator. Comparisons of states leave
+// these parts out, so it makes no difference where in a list an entry is, or whether the list existed before.
 type appliedParts struct {
 	name   string
 	leaves []appliedLeaf
@@ -93,8 +94,8 @@ func (t *Trial) usuallyApplied(child *unstructured.Unstructured) map[string]any 
 	return nil
 }
 
-// appliedToPods adds an annotation to a pod template, as "kubectl rollout restart" does, and a variable to its first
-// container, as "kubectl set env" does.
+// appliedToPods returns a part that adds an annotation to a pod template, as "kubectl rollout restart" does, and a
+// variable to its first container, as "kubectl set env" does.
 func (t *Trial) appliedToPods(child *unstructured.Unstructured, path ...string) map[string]any {
 	template := map[string]any{}
 	if !t.LeftOut(AppliedAnnotations) {

@@ -14,7 +14,7 @@ import (
 )
 
 // A trial can have a second namespace beside its own. Its operators then watch all namespaces, and the kit shows them
-// these two. What happens in the second one is observed through a Trial of its own, which has the same operators.
+// only these two. What happens in the second one is observed through a Trial of its own, which has the same operators.
 
 // NoSecondNamespace returns why an operator can't be tried on two namespaces; empty if it can.
 func (runner *Runner) NoSecondNamespace() string {
@@ -71,7 +71,7 @@ func (t *Trial) clearBeside() error {
 }
 
 // WritesIn returns an operator's successful writes in the trial's namespace, except Events and Leases. It skips the
-// operator's first requests; after is how many.
+// operator's first requests; after is their number.
 func (t *Trial) WritesIn(operator *Instance, after int) []traffic.Request {
 	return slices.DeleteFunc(operator.Tap.Requests()[after:], func(request traffic.Request) bool {
 		return request.Namespace != t.Namespace || !request.IsWrite() || request.IsEvent() || request.IsLease() || request.Status >= http.StatusBadRequest

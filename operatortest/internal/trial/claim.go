@@ -20,8 +20,8 @@ import (
 	"example.com/operator-workshop/operatortest"
 )
 
-// Claims is the part of the behaviour converges that checks whether the status was true when it first said that the spec
-// is met.
+// Claims is the part of the behaviour "converges" that checks whether the status was true when it first said that the
+// spec is met.
 const Claims = "converges/order"
 
 // Follow keeps every version of the resources and children in the trial's namespace, until the returned function is
@@ -130,8 +130,8 @@ func (t *Trial) availableThen(ctx context.Context, child, claim *unstructured.Un
 	return fmt.Errorf("%s %s existed, but none of its %d pods was ready", child.GetKind(), child.GetName(), wanted)
 }
 
-// podsOf returns how many pods a child should run, and how many its status calls available. Both are zero for kinds
-// that run none.
+// podsOf returns how many pods a child should run, and how many its status calls available. Both are zero for
+// kinds other than Deployment and StatefulSet.
 func podsOf(child *unstructured.Unstructured) (wanted, available int32, err error) {
 	read := func(into any) error {
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(child.Object, into); err != nil {

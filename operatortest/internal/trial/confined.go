@@ -40,11 +40,11 @@ func (runner *Runner) isNamespaced(request traffic.Request) bool {
 	return err == nil && mapping.Scope.Name() == meta.RESTScopeNameNamespace
 }
 
-// undeclared returns an error if operators left objects behind that are neither of their resource's kind nor of a declared
-// child's. No comparison of states would show that leak.
+// undeclared returns an error if operators left objects behind that are neither of their resource's kind nor of a
+// declared child's kind. No comparison of states would show that leak.
 //
-// The operators' requests show what they created. So undeclared can't mistake what Kubernetes creates for theirs, and has
-// to list objects only if the operators created some.
+// The operators' requests show what they created. So undeclared can't blame the operators for an object that
+// Kubernetes created, and it lists objects only if the operators created some.
 func (t *Trial) undeclared(ctx context.Context) error {
 	made, err := t.MadeElse()
 	if err != nil {

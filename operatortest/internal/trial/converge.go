@@ -174,7 +174,7 @@ func (t *Trial) presentCondition(resource *unstructured.Unstructured) (metav1.Co
 }
 
 // observed returns an error if the status says that it is about an older spec. It accepts a status that doesn't say which
-// spec it is about: the behaviour converges reports that once, so other behaviours needn't repeat it.
+// spec it is about: the behaviour "converges" reports that once, so other behaviours needn't repeat it.
 func observed(resource *unstructured.Unstructured, condition metav1.Condition) error {
 	generation := resource.GetGeneration()
 	if seen, found, _ := unstructured.NestedInt64(resource.Object, "status", "observedGeneration"); found && seen != generation {
@@ -221,7 +221,8 @@ func ConditionsOf(resource *unstructured.Unstructured) (map[string]metav1.Condit
 	return conditions, nil
 }
 
-// current asks kstatus, which deployment tools use to determine whether an object is fully reconciled.
+// current returns an error unless kstatus calls the object Current. Deployment tools use kstatus to determine whether an
+// object is fully reconciled.
 func current(object *unstructured.Unstructured) error {
 	result, err := status.Compute(object)
 	if err != nil {

@@ -19,7 +19,7 @@ type failure struct {
 	id    string
 	cause error
 	logs  [][]traffic.Request
-	// said are the last lines that each operator logged.
+	// said contains the last lines that each operator logged.
 	said []string
 }
 
@@ -74,7 +74,7 @@ func (f *failure) Error() string {
 	return strings.TrimSpace(text.String())
 }
 
-// failures are several failed trials: the first one in full, the others by their first lines.
+// failures is the error for several failed trials: the first one in full, the others by their first lines.
 type failures struct {
 	first  error
 	others []error

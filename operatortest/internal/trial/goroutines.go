@@ -12,7 +12,7 @@ import (
 // instanceLabel is the profiler label of an operator's goroutines. A goroutine inherits it from the one that starts it.
 const instanceLabel = "operatortest"
 
-// labelled are goroutines with the same stack and the same label.
+// labelled counts the goroutines with the same stack and the same label.
 type labelled struct {
 	label, stack string
 	count        int

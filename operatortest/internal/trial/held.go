@@ -16,7 +16,7 @@ import (
 	"example.com/operator-workshop/operatortest/testcluster"
 )
 
-// Held are the pods in a trial's namespace that can't become ready.
+// Held describes pods in a trial's namespace that can't become ready.
 type Held struct {
 	// Waits reports whether a pod has reached the state in which it stays until Release.
 	Waits func(*corev1.Pod) bool
@@ -123,7 +123,7 @@ func (t *Trial) markPods(ctx context.Context, path, key string, marked func(*cor
 	return unmark, nil
 }
 
-// waitProbe waits until as returns true for a new pod, because the API server marks new pods, or no longer does.
+// waitProbe waits until a new pod meets a condition: that the API server marks it, or no longer does.
 func (t *Trial) waitProbe(ctx context.Context, as func(*corev1.Pod) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, testcluster.NamespaceTimeout)
 	defer cancel()

@@ -136,7 +136,7 @@ func (t *Trial) plain(text string) string {
 	return strings.ReplaceAll(text, t.Namespace, "<namespace>")
 }
 
-// life is the current and earlier values of one object's fields.
+// life holds the current and earlier values of one object's fields.
 type life struct {
 	now     map[string]string
 	earlier map[string]map[string]bool

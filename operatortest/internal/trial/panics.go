@@ -32,7 +32,7 @@ var handled = &panicHandler{operators: map[string]*Instance{}}
 type panicHandler struct {
 	once sync.Once
 	mu   sync.Mutex
-	// operators are the running operators, by their goroutines' label.
+	// operators holds the running operators, by their goroutines' label.
 	operators map[string]*Instance
 	// runners counts the open Runners; reallyCrash is the setting from before the first of them.
 	runners     int
@@ -158,7 +158,7 @@ var (
 	frameLine = regexp.MustCompile(`(?:\t|\\t)([^\s\\"]+\.go:\d+)`)
 )
 
-// ownLine returns the first line of a Go stack that is neither in Go itself nor in a module that the operator uses.
+// ownLine returns the first line of a Go stack that is neither in Go's runtime nor in a module that the operator uses.
 func ownLine(stack string) string {
 	if calls := panicCall.FindAllStringIndex(stack, -1); calls != nil {
 		stack = stack[calls[len(calls)-1][1]:]

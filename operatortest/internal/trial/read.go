@@ -18,7 +18,7 @@ import (
 const clusterCertificate = "kube-root-ca.crt"
 
 // State reads the resources, all objects of the children's kinds except those of others, and what exists outside
-// Kubernetes. It is an error if something that others applied to a child is gone.
+// Kubernetes. It returns an error if something that others applied to a child is gone.
 func (t *Trial) State(ctx context.Context) (state.Snapshot, error) {
 	objects, err := t.List(ctx, t.Sample.GroupVersionKind())
 	if err != nil {

@@ -34,7 +34,7 @@ func behaviourOf(ctx context.Context) string {
 }
 
 // reference marks trials whose results several behaviours use. They don't wait for a turn, because other trials keep
-// theirs while they wait for these.
+// their turns while they wait for these.
 func reference(ctx context.Context) context.Context {
 	return context.WithValue(WithBehaviour(ctx, ""), slotKey{}, true)
 }

@@ -46,22 +46,22 @@ type Runner struct {
 	Rules []rule
 
 	mu sync.Mutex
-	// runs are channels, one for each operator that was started; each is closed when the operator's Run has returned.
+	// runs holds a channel for each operator that was started; it is closed when the operator's Run has returned.
 	runs  []<-chan struct{}
 	store *store
 	// letPanicsPass ends the Runner's handling of panics.
 	letPanicsPass func()
-	// records are the trials that have ended.
+	// records holds the trials that have ended.
 	records []Record
 	// disclosed describes the values of Secrets that trials have found where they don't belong.
 	disclosed []string
-	// histories are those that trials have noted.
+	// histories holds the histories that trials have noted.
 	histories []Lived
 	// webhooks is the trial whose only operator serves the cluster's webhooks. Nil if none does.
 	webhooks *Trial
 	// slots bounds how many trials run in parallel.
 	slots *semaphore.Weighted
-	// prepared are the objects that Operator.Prepare created in one of the trials.
+	// prepared lists the objects that Operator.Prepare created in one of the trials.
 	prepared []client.Object
 	// ends holds the final states of fresh resources, by their specs in JSON.
 	ends map[string]*end
@@ -72,9 +72,9 @@ type Runner struct {
 	knownSpecs *specgen.Specs
 	specsErr   error
 	drafts     string
-	// lives contains the results of undisturbed lifecycles, by their names.
+	// lives contains the experiments of Once, by their names.
 	lives sync.Map
-	// OnlyTrial is the ID of the one trial to run; all of them if empty.
+	// OnlyTrial is the ID of the one trial to run; if it is empty, all are run.
 	OnlyTrial string
 	// OnTrial is called when a trial of a behaviour begins, and when it has ended. It may be nil.
 	OnTrial func(behaviour string, ended bool)

@@ -26,7 +26,7 @@ const minSecret = 8
 // secretKind is the kind of Kubernetes' own Secrets.
 var secretKind = corev1.SchemeGroupVersion.WithKind("Secret")
 
-// notSecret are keys in well-known types of Secrets whose values everyone may read.
+// notSecret lists keys, in well-known types of Secrets, whose values everyone may read.
 var notSecret = []string{"ca.crt", "tls.crt", corev1.ServiceAccountNamespaceKey}
 
 // lastApplied is the annotation in which kubectl apply stores a whole object, inside that object.

@@ -18,7 +18,7 @@ import (
 	"example.com/operator-workshop/operatortest/testcluster"
 )
 
-// watchTimeout is longer than any suite takes, so that no watch is restarted while the behaviour shutdown counts
+// watchTimeout is longer than any suite takes, so that no watch is restarted while the behaviour "shutdown" counts
 // goroutines.
 const watchTimeout = int64(6 * time.Hour / time.Second)
 

@@ -25,7 +25,7 @@ type Trial struct {
 	*Runner
 	// Cluster is the Runner's, with a client that records what the trial writes.
 	Cluster recordedCluster
-	// began is when the trial began. acts are what the kit has done since then, apart from starting and ending operators.
+	// began is when the trial began. acts lists what the kit has done since then, apart from starting and ending operators.
 	began     time.Time
 	actsMu    sync.Mutex
 	acts      []report.Entry
@@ -38,7 +38,7 @@ type Trial struct {
 	Foreign map[types.UID]bool
 	// applied is what others have added to children, by the children's UIDs.
 	applied map[types.UID]appliedParts
-	// prepared are the unmeetable specs for which Prepare has been called.
+	// prepared names the unmeetable specs for which Prepare has been called.
 	prepared  map[string]bool
 	instances []*Instance
 	secrets   *secretWatch
@@ -118,7 +118,8 @@ func (runner *Runner) newTrial(id, namespace string) *Trial {
 	return made
 }
 
-// markForeign treats everything in the namespace as someone else's, except the children of resources.
+// markForeign marks the objects of the children's kinds in the namespace as someone else's, unless a resource of the
+// sample's kind controls them.
 func (t *Trial) markForeign(ctx context.Context) error {
 	resources, err := t.List(ctx, t.Sample.GroupVersionKind())
 	if err != nil {

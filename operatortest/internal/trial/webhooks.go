@@ -50,8 +50,8 @@ func (t *Trial) stopServing() {
 	}
 }
 
-// unusedWebhooks returns webhook options for an operator in a trial, which must serve webhooks, too. The API server
-// does not call it.
+// unusedWebhooks returns webhook options for an operator in a trial. That operator must serve webhooks, too, but the API
+// server does not call it.
 func (t *Trial) unusedWebhooks() *operatortest.WebhookServer {
 	made := &operatortest.WebhookServer{CertDir: t.Cluster.Serving.CertDir}
 	if listener, err := net.Listen("tcp", net.JoinHostPort(t.Cluster.Serving.Host, "0")); err == nil { // otherwise the operator will report the error
