@@ -48,7 +48,8 @@ type identity struct {
 	config certutil.Config
 }
 
-// identities returns the certificates of a control plane. All except etcd's are valid for one purpose only.
+// identities returns an identity for each certificate of a control plane. All certificates except etcd's are valid for
+// one purpose only.
 // Source of the names and groups: kubeadm, and the bootstrap policy of RBAC.
 func identities(hosts []string) []identity {
 	server := []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}

@@ -50,7 +50,7 @@ func (c *ControlPlane) up(ctx context.Context) error {
 	}
 }
 
-// converge compares what is running with what should be, and changes what differs.
+// converge compares what is running with what should be running, and changes what differs.
 func (c *ControlPlane) converge(ctx context.Context) error {
 	found, err := c.load()
 	if errors.Is(err, ErrNotFound) {

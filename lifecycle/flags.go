@@ -13,7 +13,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Flags are settings that only the command line has.
+// Flags are settings that come only from the command line.
 type Flags struct {
 	// Kubeconfig is the file that names the cluster; see RESTConfig.
 	Kubeconfig string
@@ -47,7 +47,8 @@ func (f *Flags) Validate() error {
 	return nil
 }
 
-// Parse reads the arguments. It returns flag.ErrHelp after printing the help, and otherwise a one-line error.
+// Parse reads the arguments. It returns flag.ErrHelp after printing the help, and a one-line error if an argument is
+// wrong.
 func Parse(set *flag.FlagSet, args []string, output io.Writer) error {
 	set.SetOutput(io.Discard) // package flag would print all flags after each mistake
 	err := set.Parse(args)

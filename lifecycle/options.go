@@ -41,7 +41,7 @@ type LeaderElection struct {
 	RetryPeriod time.Duration
 }
 
-// DefaultOptions serve on loopback addresses only, without leader election.
+// DefaultOptions returns options for serving on loopback addresses only, without leader election.
 func DefaultOptions() Options {
 	return Options{
 		MetricsBindAddress:     "127.0.0.1:8080",

@@ -34,7 +34,7 @@ const (
 // The manager's client reads from the cache, and a read waits until the cache contains the client's own writes.
 // Otherwise a reconcile right after a write would work from the state before it, and its next write would be
 // rejected. A cache of several namespaces has an informer for each, and controller-runtime v0.25.2 can't wait for those.
-// With such a cache, the write is rejected, and the reconcile is retried.
+// With such a cache, that next write is rejected, and the reconcile is retried.
 func (o *Options) ForManager(ctx context.Context, setup ctrl.Options) ctrl.Options {
 	setup.Cache.DefaultNamespaces = o.cachedNamespaces()
 	setup.Cache.DefaultTransform = cache.TransformStripManagedFields()

@@ -16,7 +16,7 @@ import (
 
 // installDefinitions installs the definitions, and waits until the API server serves them.
 func (m *Manifests) installDefinitions(ctx context.Context, cluster client.Client, config *rest.Config, webhooks envtest.WebhookInstallOptions, shared bool) error {
-	// asTheyAre keep the conversion that is set here. For the others, envtest sets or removes the conversion.
+	// The definitions in asTheyAre keep the conversion that is set here. For the others, envtest sets or removes it.
 	var asTheyAre, others []*apiextensionsv1.CustomResourceDefinition
 	for _, definition := range m.Definitions {
 		found := &apiextensionsv1.CustomResourceDefinition{}
