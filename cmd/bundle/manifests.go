@@ -34,7 +34,7 @@ type manifests struct {
 	scorecard *unstructured.Unstructured
 }
 
-// installable are the kinds that go into a bundle as they are, and that OLM installs from there.
+// installable lists the kinds that go into a bundle as they are, and that OLM installs from there.
 var installable = []schema.GroupKind{
 	{Kind: "Service"}, {Kind: "ConfigMap"}, {Kind: "Secret"},
 	{Group: "policy", Kind: "PodDisruptionBudget"},

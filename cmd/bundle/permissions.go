@@ -13,10 +13,10 @@ const rbac = rbacv1.GroupName
 // permissions are what the operator's service account may do.
 type permissions struct {
 	account string
-	// namespaced are the rules that RoleBindings grant. OLM grants them in the operator's namespace and in each
+	// namespaced lists the rules that RoleBindings grant. OLM grants them in the operator's namespace and in each
 	// namespace that the operator watches.
 	namespaced []any
-	// cluster are the rules that ClusterRoleBindings grant, in all namespaces.
+	// cluster lists the rules that ClusterRoleBindings grant, in all namespaces.
 	cluster []any
 	// others are the roles, bindings and service accounts that are not the operator's.
 	others []*unstructured.Unstructured

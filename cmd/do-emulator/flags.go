@@ -107,7 +107,7 @@ func newFlagSet(chosen *flags) *pflag.FlagSet {
 	return set
 }
 
-// check validates the flags that are not among the emulator's own options.
+// check validates the address and the kind of the clusters, and requires a token.
 func (f flags) check() error {
 	host, _, err := net.SplitHostPort(f.listen)
 	if err != nil {

@@ -21,7 +21,7 @@ func (a *app) e2eCommand() *cobra.Command {
 		Use:   "e2e STAGE",
 		Short: "Test a stage's operator end to end in a kind cluster made for the test",
 		Long: "e2e makes a kind cluster named e2e-STAGE, builds the image of the stage's operator and loads it there,\n" +
-			"runs the specs in test/e2e, plays the chapter, and always removes the cluster.\n" +
+			"runs the specs in test/e2e, plays the chapter, and removes the cluster, even after a failure, unless you add --keep.\n" +
 			"With --cluster=current it uses the cluster of your kubeconfig, which must be able to pull the image.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -129,8 +129,8 @@ func (a *app) check(ctx context.Context, out io.Writer, own *exercise.Copy, only
 	return a.checkThen(ctx, out, own, only, nil)
 }
 
-// checkThen does what check does. If the program compiles and play is not nil, it calls play before it shows the step that
-// is not done.
+// checkThen does what check does. In addition, if the program compiles and play is not nil, checkThen calls play before it
+// shows the step that is not done.
 func (a *app) checkThen(ctx context.Context, out io.Writer, own *exercise.Copy, only string, play func() error) (err error) {
 	unlock, err := own.Lock("check")
 	if err != nil {

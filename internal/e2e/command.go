@@ -35,7 +35,7 @@ func (c Command) Run(ctx context.Context) error {
 	return nil
 }
 
-// others are variables that change what make, go or the shell does. A nested make would use the outer make's flags, and
+// others lists variables that change what make, go or the shell does. A nested make would use the outer make's flags, and
 // GOOS=windows in a learner's shell would break every command.
 var others = []string{
 	"MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "CLUSTER", "NAME", "IMG",

@@ -115,7 +115,7 @@ func (c *Copy) goTest(ctx context.Context, check Check, overlay string) (outcome
 	return found, nil
 }
 
-// runTests runs a package's test binary, again if Go lost the stack that says where the tests hang.
+// runTests runs a package's test binary. If Go lost the stack that says where the tests hang, it runs the binary again.
 func (c *Copy) runTests(ctx context.Context, binary, pkg string, args []string) (output []byte, err error) {
 	for range mostRuns {
 		command := exec.CommandContext(ctx, binary, args...)

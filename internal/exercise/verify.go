@@ -53,12 +53,13 @@ func (c *Copy) SolveBySection(play func(solved, next string) error) (err error) 
 // Verify solves the steps one by one in a copy of its own. Before it solves a step, it verifies that the step's check fails
 // because the step's code is missing, and in the way that the chapter shows. Once the step is solved, it verifies that
 // the check passes, that the whole program compiles, and that the copy equals the form after this step. After the last
-// step, that form is the finished stage. The error it returns names the steps that fail any of this. Verify doesn't repeat
-// the checks of earlier steps, because a naive step may break them on purpose until the next one repairs them.
+// step, that form is the finished stage. Verify returns an error that names the steps for which any of this fails. It
+// doesn't repeat the checks of earlier steps, because a naive step may break them on purpose until the next one repairs
+// them.
 //
 // If only is not empty, Verify verifies just the steps with these IDs, and merely solves the others. With remember, it
-// merely solves a step, too, if it has verified the step before and nothing that the step depends on has changed. After
-// RemoveVerified, several stages may be verified at the same time.
+// also merely solves a step that it has verified in an earlier run, if nothing that the step depends on has changed since.
+// After RemoveVerified, several stages may be verified at the same time.
 func (s *Stage) Verify(ctx context.Context, only []string, remember bool, makeTargets func(dir string, targets ...string) error, report func(step Step, failed, passed time.Duration, found string)) (err error) {
 	for _, id := range only {
 		if _, err := s.index(id); err != nil {

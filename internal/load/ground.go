@@ -28,7 +28,7 @@ import (
 )
 
 const (
-	// account is the controller's service account, and user the name of its user.
+	// account is the controller's service account, and user is the name of its user.
 	account = "operator"
 	user    = "system:serviceaccount:" + namespace + ":" + account
 	// tokenSeconds is how long the account's token is valid. It must be longer than any measurement.

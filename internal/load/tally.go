@@ -11,7 +11,8 @@ import (
 // leases count neither as writes nor as reads.
 type tally struct {
 	writes, reads, watches, events, leases int
-	// conflicts were answered with the status 409, refusals with any other status from 400 on.
+	// conflicts counts the requests that were answered with the status 409; refusals counts those that were answered with
+	// any other status from 400 on.
 	conflicts, refusals int
 	// kinds counts by verb and resource, such as "patch foos.example.com/status".
 	kinds map[string]int

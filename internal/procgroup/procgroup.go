@@ -2,7 +2,8 @@
 //
 // A program in the workshop's own group would get the terminal's Ctrl-C together with the workshop, and its children
 // might outlive it. If the program has a group of its own, the workshop can decide when to end it, send it a signal that it
-// handles, and also end its children. To the terminal, such a program is a background job, so it can't read from there.
+// handles, and also end its children. To the terminal, such a program is a background job, so it can't read
+// from the terminal.
 //
 // A group's ID is the process ID of its leader, which is the program itself.
 //

@@ -13,8 +13,8 @@ import (
 	"example.com/operator-workshop/internal/procgroup"
 )
 
-// Prefetch downloads the modules that the checkout's own code and tests need, so that everything works offline once the
-// tools are built. It downloads again after a go.mod or go.sum has changed.
+// Prefetch downloads the modules that the checkout's own code and tests need, so that they can be built offline once
+// the tools are built. It downloads again after a go.mod or go.sum has changed.
 func (b Builder) Prefetch(ctx context.Context) error {
 	modules, err := b.workspaceModules()
 	if err != nil {

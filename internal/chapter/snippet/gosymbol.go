@@ -47,8 +47,8 @@ func funcName(decl *ast.FuncDecl) string {
 	return strings.TrimPrefix(receiver, "*") + "." + decl.Name.Name
 }
 
-// cutSpec returns the declaration of a type, constant or variable. It returns a declaration from a group in parentheses
-// alone, unless its value depends on its place in the group. In that case, it returns the whole group.
+// cutSpec returns the declaration of a type, constant or variable. From a group in parentheses, it returns only this
+// declaration or, if the value depends on the place in the group, the whole group.
 func cutSpec(decl *ast.GenDecl, name string) (alone *ast.GenDecl, found bool) {
 	for _, spec := range decl.Specs {
 		var names []*ast.Ident
