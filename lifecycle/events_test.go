@@ -44,8 +44,8 @@ func TestRecorderCountsRepetitions(t *testing.T) {
 func TestRecorderHandlesErrors(t *testing.T) {
 	internal := apierrors.NewInternalError(errors.New("etcd"))
 	tests := map[string]struct {
-		// fail returns the error of a request that is not carried out, and lose that of a request whose reply is
-		// lost. Requests count from 1.
+		// fail returns the error of a request that is not carried out, and lose returns the error of a
+		// request whose reply is lost. Requests count from 1.
 		fail, lose func(verb string, request int) error
 		// want is how often each Event happened.
 		want []int32

@@ -23,7 +23,7 @@ func learnShell(file string, command ...string) learnOptions {
 	}}
 }
 
-// What learn finds out about the example must match the description that comes with it.
+// The draft that "operatortest learn" writes for the example must match the description that comes with it.
 func TestLearn(t *testing.T) {
 	g := NewWithT(t)
 	file := filepath.Join(t.TempDir(), "operatortest.yaml")

@@ -13,7 +13,7 @@ import (
 	"example.com/operator-workshop/internal/repo"
 )
 
-// threeStages are stages of three steps each in one checkout. None has a copy.
+// threeStages returns three stages with three steps each, in one checkout. None has a copy.
 func threeStages(g Gomega, t *testing.T) []*exercise.Stage {
 	root := toyCheckout(g, t)
 	var stages []*exercise.Stage

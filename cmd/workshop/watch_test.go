@@ -38,7 +38,7 @@ func (s *screen) all() string {
 	return s.text.String()
 }
 
-// toyCheckout is a checkout that has a stage with three small steps.
+// toyCheckout returns the root of a checkout that has a stage with three small steps.
 func toyCheckout(g Gomega, t *testing.T) (root string) {
 	archive, err := txtar.ParseFile("../../internal/exercise/testdata/toy.txtar")
 	g.Expect(err).NotTo(HaveOccurred())
@@ -51,7 +51,7 @@ func toyCheckout(g Gomega, t *testing.T) (root string) {
 	return root
 }
 
-// toyCopy is a learner's new copy of a stage with three small steps.
+// toyCopy returns a learner's new copy of a stage with three small steps.
 func toyCopy(g Gomega, t *testing.T) *exercise.Copy {
 	root := toyCheckout(g, t)
 	stage, err := exercise.Load(repo.Repo{Root: root}, repo.Stage{Number: 1, Name: "1-toy", Dir: filepath.Join(root, "01-toy")})

@@ -129,7 +129,7 @@ func (b *kindBench) left(g Gomega) []string {
 	return names
 }
 
-// interrupted calls do, interrupts it once kind hangs, and returns its error.
+// interrupted calls a function, interrupts it once kind hangs, and returns its error.
 func (b *kindBench) interrupted(t *testing.T, do func(context.Context) error) error {
 	t.Helper()
 	b.write(t, "hang", "")

@@ -31,7 +31,8 @@ var stages = []stage{
 }
 
 var (
-	// ownSources matches the lines of a Dockerfile that copy the stage's Go code, and ownPackage the package to compile.
+	// ownSources matches the lines of a Dockerfile that copy the stage's Go code. ownPackage matches the package to
+	// compile.
 	ownSources = regexp.MustCompile(`(?m)^COPY (?:STAGE/(?:api|cmd|internal|pkg|\*\.go)\S*|lifecycle|localwebhook|manager) \S+\n`)
 	ownPackage = regexp.MustCompile(`-o /manager \S+`)
 	// copied matches the lines that copy from the build context, not from another build stage.

@@ -11,7 +11,7 @@ import (
 func TestASyntaxErrorKeepsTheProgress(t *testing.T) {
 	for name, test := range map[string]struct {
 		old, replacement string
-		// solved are the steps that are done.
+		// solved lists the steps that are done.
 		solved []string
 		step   string
 		open   string

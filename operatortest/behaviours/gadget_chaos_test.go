@@ -45,7 +45,7 @@ func chaoticOperator(mutation mutation, operator operatortest.Operator) operator
 	return generated(mutation, secretiveOperator(mutation, misoperated(mutation, operator)))
 }
 
-// chaotic are other ways to reconcile a gadget that is not being deleted.
+// chaotic contains other ways to reconcile a gadget that is not being deleted.
 var chaotic = map[mutation]func(*gadgetReconciler, context.Context, *unstructured.Unstructured) error{
 	namesAnew:        (*gadgetReconciler).nameAnew,
 	marksFirst:       (*gadgetReconciler).markFirst,

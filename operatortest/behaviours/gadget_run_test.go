@@ -143,7 +143,8 @@ type warehouse struct {
 	mu      sync.Mutex
 	parcels map[types.NamespacedName]string
 	closed  map[string]bool
-	// begin is called before each change in a namespace, and the function that it returns after the change.
+	// begin contains, for a namespace, the function to call before each change there. It returns another function, to be
+	// called after the change.
 	begin map[string]func(call string) (end func() error, err error)
 }
 

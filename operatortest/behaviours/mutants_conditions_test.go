@@ -11,17 +11,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Correct operators whose resources also have a condition that another controller owns. For Stalled, which tools interpret,
-// the kit can't know that.
+// Correct operators whose resources also have a condition that another controller owns. The kit can't
+// know who owns Stalled, which has a meaning for tools.
 const (
 	isAudited mutation = "leaves alone the condition Audited of another controller"
 	isStalled mutation = "leaves alone the condition Stalled of another controller"
 )
 
-// stalls sets Stalled itself, in the same write as Ready, and doesn't leave out the check in LeftOut.
+// stalls sets Stalled itself, in the same write as Ready, and doesn't list the check in LeftOut.
 const stalls mutation = "has a condition Stalled that is True, beside Ready"
 
-// auditors are the conditions that the other controller sets.
+// auditors contains the conditions that the other controller sets.
 var auditors = map[mutation]metav1.Condition{
 	isAudited: {Type: "Audited", Status: metav1.ConditionFalse, Reason: "NoAuditor", Message: "not yet"},
 	isStalled: {Type: "Stalled", Status: metav1.ConditionTrue, Reason: "NoAuditor", Message: "the audit makes no progress"},

@@ -22,7 +22,7 @@ const (
 	marksOnce       mutation = "ignores an error of its second patch of the gadget"
 )
 
-// makesTwo is a correct operator that resembles the first.
+// makesTwo is a correct operator that resembles triesSecondOnce.
 const makesTwo mutation = "creates two Secrets"
 
 // markAnnotation is the annotation that marksOnce writes.

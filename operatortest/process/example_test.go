@@ -10,8 +10,7 @@ import (
 	"example.com/operator-workshop/operatortest/process"
 )
 
-// An operator that is a program, with flags that many programs have. The other fields are the same as for an operator
-// in Go.
+// This operator is a program with flags that many programs have. The other fields are the same as for an operator in Go.
 func ExampleCommand() {
 	command := process.Command{
 		Args: []string{

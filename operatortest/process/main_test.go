@@ -31,7 +31,7 @@ const (
 	upstreamVariable = "OPERATORTEST_PROCESS_UPSTREAM"
 )
 
-// roles are operators; each returns its exit status.
+// roles contains operators; each function returns its exit status.
 var roles = map[string]func() int{
 	"obeys": func() int {
 		terminated := make(chan os.Signal, 1)

@@ -92,7 +92,7 @@ func (p *pausing) looks(idle *pause) int {
 func TestPause(t *testing.T) {
 	tests := map[string]struct {
 		maxPause time.Duration
-		// before happens before the wait, and meanwhile after the first look.
+		// before happens before the wait, and meanwhile happens after the first look.
 		before, meanwhile func(*pausing)
 		want              int
 	}{
