@@ -141,8 +141,8 @@ func (c *ControlPlane) Down(ctx context.Context) error {
 	return c.endAll(ctx)
 }
 
-// Remove ends all components and removes the folder with all its data, even a damaged one. If there is no folder, it does
-// nothing.
+// Remove ends all components and removes the folder with all its data, even if the folder is damaged. If there is no
+// folder, it does nothing.
 func (c *ControlPlane) Remove(ctx context.Context) error {
 	unlock, err := c.lockExisting(ctx)
 	if err != nil || unlock == nil {

@@ -143,7 +143,7 @@ type RunOptions struct {
 	LeaderElection *LeaderElection
 	// Webhooks says where to serve webhooks. Nil unless [Operator.ServesWebhooks] is true.
 	Webhooks *WebhookServer
-	// LogFile tells the kit to search a file to which the operator logs, as it searches the output of the logger in Run's
+	// LogFile makes the kit search a log file of the operator in the same way as the output of the logger in Run's
 	// context. The file may be removed later. Nil outside the kit.
 	LogFile func(path string) error
 	// ProcessGroup tells the kit the ID of the process group in which the operator runs, so that the kit can measure its

@@ -51,13 +51,13 @@
 // an operator is killed, all its requests fail from then on; the goroutines that remain in the process have no effect
 // any more.
 //
-// Names of cluster-scoped objects end with the name of the trial's namespace. The operator's lists and watches of
+// Names of cluster-scoped objects contain the name of the trial's namespace. The operator's lists and watches of
 // cluster-scoped resources select those of its trial.
 //
 // Final states are compared as a whole: all resources and children in the namespace, and what exists outside
-// Kubernetes, without names, UIDs and times that differ every time. [operatortest.Operator.Normalize] removes anything
-// else that differs. The kit also reports a write outside the trial's namespace, and an object of any other kind that the
-// operator created and didn't delete: declare its kind in [operatortest.Operator.Children].
+// Kubernetes, without the namespace's name, UIDs and the times in conditions. [operatortest.Operator.Normalize] removes
+// anything else that differs between runs. The kit also reports a write outside the trial's namespace, and an object of
+// any other kind that the operator created and didn't delete: declare its kind in [operatortest.Operator.Children].
 //
 // A panic is an error in every trial, even if the framework recovers it. The kit searches what the operator logs for
 // panics and for the values of Secrets: the output of an operator that is a process, and otherwise what goes through

@@ -31,7 +31,7 @@ const (
 
 // Correct operators that resemble these.
 const (
-	restoresToken  mutation = "puts a token into its ConfigMap, and restores it when it is changed"
+	restoresToken  mutation = "puts a token into its ConfigMap, and restores the token when it is changed"
 	declaresSecret mutation = "creates a Secret, which is declared as a child"
 	makesNothing   mutation = "has no children"
 

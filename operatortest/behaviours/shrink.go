@@ -88,7 +88,7 @@ func (s *shrinker) fails(ctx context.Context, sequence sequence) bool {
 	return s.failed(sequence)
 }
 
-// end returns the state of a new resource with a spec as soon as it has converged.
+// end returns the state that a new resource with a spec converges to. If it does not converge, end sets stuck.
 func (s *shrinker) end(ctx context.Context, spec map[string]any) state.Snapshot {
 	key := specgen.OneLine(spec)
 	if known, found := s.ends[key]; found || s.stuck {

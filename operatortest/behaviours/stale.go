@@ -125,7 +125,7 @@ func newStaleTrial(t *trial.Trial, setup *staleSetup) (*staleTrial, error) {
 	}, err
 }
 
-// begin brings a resource to rest, with an operator that sees everything.
+// begin starts an operator that sees everything, creates the resource, and waits until the operator is at rest.
 func (b *staleTrial) begin(ctx context.Context) error {
 	b.operator = b.StartOn(b.tap, operatortest.RunOptions{})
 	_, err := b.Establish(ctx, b.operator, b.resource)

@@ -121,7 +121,7 @@ func TestLoadRefuses(t *testing.T) {
 		"a name from a field that does not exist": {
 			least + "children: [{apiVersion: v1, kind: Secret, name: object.spec.prefixx}]\n", "children[0]: name: object.spec.prefixx, for the sample: no such key: prefixx",
 		},
-		"a name that is not a string":   {least + "children: [{apiVersion: v1, kind: Secret, name: object.spec.size}]\n", "object.spec.size is 2 for the sample, which is not a string"},
+		"a name that is not a string":   {least + "children: [{apiVersion: v1, kind: Secret, name: object.spec.size}]\n", "object.spec.size is 2 for the sample, not a string"},
 		"a program that does not exist": {"crds: [crd.yaml]\nsample: sample.yaml\ncommand: [./sit]\n", "command: the program can't be started: "},
 		"a placeholder that does not exist": {
 			"crds: [crd.yaml]\nsample: sample.yaml\ncommand: [sh, \"{{.Namspace}}\"]\n", "can't evaluate field Namspace",

@@ -88,7 +88,7 @@ func nameOf(expression string, sample *unstructured.Unstructured) (func(*unstruc
 		return nil, fmt.Errorf("%s, for the sample: %w (write a field that may be absent as object.?spec.field.orValue(\"\"))", expression, err)
 	}
 	if _, isString := result.Value().(string); !isString {
-		return nil, fmt.Errorf("%s is %v for the sample, which is not a string", expression, result.Value())
+		return nil, fmt.Errorf("%s is %v for the sample, not a string", expression, result.Value())
 	}
 	return func(object *unstructured.Unstructured) string {
 		result, _, err := program.Eval(map[string]any{"object": object.Object})

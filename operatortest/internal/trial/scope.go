@@ -20,7 +20,7 @@ import (
 )
 
 // An operator whose resources are cluster-scoped has no namespace to which it could be confined. All its trials share
-// one cluster, so the names of cluster-scoped objects end with the name of the trial's namespace, and a label on the
+// one cluster, so the names of cluster-scoped objects contain the name of the trial's namespace, and a label on the
 // resources restricts the operator to those of its trial.
 
 // trialLabel is that label.
