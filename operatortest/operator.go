@@ -79,7 +79,7 @@ type Operator struct {
 	Ascending []string
 	// Immutable lists the paths of the spec fields that can't be changed: the API server refuses every change.
 	Immutable []string
-	// Fixed lists spec fields that keep the sample's value in every behaviour, by their path, each with the reason. An
+	// Fixed lists spec fields that keep the sample's value in every behaviour, by their paths, each with the reason. An
 	// example is a field that preserves external resources when the custom resource is deleted: the kit would report a leak.
 	Fixed map[string]string
 	// Required lists optional spec fields that have a value in every behaviour, by their paths, each with the reason. An

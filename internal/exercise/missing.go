@@ -10,8 +10,8 @@ import (
 	"slices"
 )
 
-// missing returns the sorted names of the files that the copy should have at this point but lacks. It leaves out tests,
-// because checks use the course's, and files that generators write.
+// missing returns the sorted names of the files that the copy should have at this point but lacks. It leaves out
+// tests, because checks use the course's tests, and files that generators write.
 func (c *Copy) missing() ([]string, error) {
 	wanted, err := c.wanted()
 	if err != nil {

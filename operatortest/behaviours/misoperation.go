@@ -45,8 +45,8 @@ var misoperation = behaviour{
 }
 
 // watchedLooks is how many times the kit checks a resource whose spec can't be met. A check is a request to the API
-// server and a pause, so an operator that retries without a pause is refused more often than that, however slow the
-// machine is. An operator with backoff is refused only a few times.
+// server and a pause, so an operator that retries without a pause is refused more often than the kit checks, however
+// slow the machine is. An operator with backoff is refused only a few times.
 const watchedLooks = 60
 
 // childrenRefused creates the sample while a quota refuses each of its children.

@@ -66,8 +66,8 @@ func silentOnNews(ctx context.Context, t *trial.Trial) error {
 	return expectSilence(ctx, t, second, 0, trial.Quiet, "the restarted operator sees everything for the first time")
 }
 
-// expectSilence watches an operator for a while in which it must not write. before is the number of its earlier
-// writes, which don't count.
+// expectSilence watches an operator for a while in which it must not write. before is the number of the operator's
+// earlier writes, which don't count.
 func expectSilence(ctx context.Context, t *trial.Trial, operator *trial.Instance, before int, duration time.Duration, circumstances string) error {
 	return t.Throughout(ctx, duration, "no write request while "+circumstances, func(context.Context) error {
 		if writes := operator.Writes()[before:]; len(writes) > 0 {

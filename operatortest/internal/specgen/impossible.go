@@ -72,7 +72,7 @@ func (s *Specs) impossibleIn(at position, schema *apiextensionsv1.JSONSchemaProp
 	}
 }
 
-// fits reports whether a field can have such a value, as far as the types tell. The API server has the last word.
+// fits reports whether a field can have a value, as far as the types tell. The API server has the last word.
 func fits(schema *apiextensionsv1.JSONSchemaProps, value any) bool {
 	fields, isObject := value.(map[string]any)
 	if !isObject {

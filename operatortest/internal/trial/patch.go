@@ -40,8 +40,8 @@ func (t *Trial) Patch(ctx context.Context, object *unstructured.Unstructured, pa
 }
 
 // Touch makes the API server store a new version of a resource that differs from the last one only in
-// metadata.managedFields: someone else applies the spec that it has already. That gives the operator nothing to do. A new
-// label or annotation might: many operators rightly copy those to their children.
+// metadata.managedFields: someone else applies the spec that the resource already has. That gives the operator nothing
+// to do. A new label or annotation might: many operators rightly copy those to their children.
 func (t *Trial) Touch(ctx context.Context, resource *unstructured.Unstructured) error {
 	t.last = nil
 	if err := t.Get(ctx, resource); err != nil {

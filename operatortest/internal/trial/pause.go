@@ -21,9 +21,9 @@ const (
 	// failures show in the requests. After each failure, the rate limiters of client-go and controller-runtime wait twice as
 	// long as before, and informers up to four times as long: they double the delay, and add up to the same again.
 	gapFactor = 4
-	// maxDoublings bounds the doubling. After so many failures, no wait ends early.
+	// maxDoublings bounds the doubling. After that many failures, no wait ends early.
 	maxDoublings = 10
-	// looksPerSecond is how many looks usually take a second.
+	// looksPerSecond is the usual number of looks in a second.
 	looksPerSecond = int(time.Second / testcluster.PollInterval)
 )
 

@@ -18,8 +18,8 @@ import (
 // QuotaName is the name of the kit's quota, which the API server's message contains when it refuses an object.
 const QuotaName = "operatortest-nothing-more"
 
-// probed is a resource that operators don't create. A dry run shows when the quota refuses objects of that resource,
-// and therefore also those of the others.
+// probed is a resource that operators don't create. A dry run shows when the quota refuses limit ranges, and
+// therefore also objects of the other resources.
 const probed = "limitranges"
 
 // Forbid creates a quota that refuses every further object of some kinds in the trial's namespace (403, exceeded

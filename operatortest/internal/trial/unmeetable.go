@@ -34,7 +34,7 @@ func (runner *Runner) UnmeetableSpec(unmeetable operatortest.Unmeetable) (map[st
 	return spec, err
 }
 
-// MakeUnmeetable gives a resource a spec that can't be met, and waits until its status reports that it isn't.
+// MakeUnmeetable gives a resource a spec that can't be met, and waits until its status reports that the spec isn't met.
 func (t *Trial) MakeUnmeetable(ctx context.Context, resource *unstructured.Unstructured, unmeetable operatortest.Unmeetable) error {
 	if err := t.PrepareUnmeetable(ctx, unmeetable); err != nil {
 		return err
