@@ -36,7 +36,7 @@ type Options struct {
 	Namespaces []string
 	// MaxConcurrentReconciles is how many objects of a kind are reconciled at the same time, at least 1.
 	MaxConcurrentReconciles int
-	// ResyncPeriod is how often every object is reconciled without an event, more than 0.
+	// ResyncPeriod is how often every object is reconciled without an event. It must be more than 0.
 	ResyncPeriod time.Duration
 	// LeaderElect makes the process work only while it holds the Lease in LeaderElectionNamespace. If that is empty,
 	// the Lease is in the namespace of the process's pod.

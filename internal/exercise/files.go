@@ -90,8 +90,8 @@ func (s *Stage) derive(done int) (tree, error) {
 	return files, nil
 }
 
-// deeper returns, by file, how to replace relative paths, because a copy is one folder deeper than the stage. For both, the
-// context of docker-build is the checkout's root.
+// deeper returns, by file, the replacements for its relative paths: a copy is one folder deeper than the stage. For
+// both, the context of docker-build is the checkout's root.
 func (s *Stage) deeper() map[string]*strings.Replacer {
 	stage := filepath.Base(s.Dir)
 	return map[string]*strings.Replacer{

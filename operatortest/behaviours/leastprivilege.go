@@ -37,8 +37,8 @@ var leastPrivilege = behaviour{
 	},
 }
 
-// useAllPermissions makes an operator use all its permissions. It returns those that it needs although no
-// request names them.
+// useAllPermissions makes an operator use all its permissions. It returns the permissions that the
+// operator needs although no request names them.
 func useAllPermissions(ctx context.Context, t *trial.Trial) (blocking []string, err error) {
 	operator := t.Start(operatortest.RunOptions{LeaderElection: t.LenientElection("first")})
 	resource := t.Resource(nil)

@@ -52,7 +52,7 @@ func (r *gadgetReconciler) resurrect(ctx context.Context, gadget *unstructured.U
 		applied.SetName(gadget.GetName())
 		applied.Object["spec"] = gadget.Object["spec"]
 		controllerutil.AddFinalizer(applied, gadgetFinalizer)
-		// If this sent the gadget's UID, it could not create another gadget.
+		// Without the UID of the deleted gadget, this request can create another one.
 		if err := r.Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner("gadget-operator"), client.ForceOwnership); err != nil {
 			return err
 		}

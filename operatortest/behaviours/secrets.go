@@ -13,7 +13,7 @@ import (
 const shownDisclosures = 10
 
 // secrets checks the trials of all behaviours: an operator that is otherwise well behaved most likely discloses
-// something when an error occurs. Its own trial is for when the behaviour is tried alone.
+// something when an error occurs. The trial of this behaviour itself matters only if the behaviour is tried alone.
 var secrets = behaviour{
 	name:    "secrets",
 	promise: "keeps the contents of Secrets out of its log, Events, status and all other objects",
