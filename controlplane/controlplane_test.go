@@ -186,7 +186,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 	plane, _ := open(t, dir, controlplane.Options{})
 	there := func(name string) func() bool { return func() bool { return exists(dir, name) } }
 	gone := func(name string) func() bool { return func() bool { return !exists(dir, name) } }
-	// newer waits for a file of the generation that is being created. older waits until the one in use now is gone.
+	// newer waits for a file of the generation that is being created. older waits until the generation in use now is gone.
 	newer := func(prefix, file string) func() bool {
 		current := generation(dir, prefix)
 		return func() bool { return exists(dir, prefix+strconv.Itoa(current+1), file) }

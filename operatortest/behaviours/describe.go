@@ -134,7 +134,7 @@ type session struct {
 	cancel context.CancelFunc
 	// others counts the behaviours in progress that may run at the same time.
 	others sync.WaitGroup
-	// results receive the outcomes of the behaviours that have been started, by name.
+	// results contains channels for the outcomes of the behaviours that have been started, by name.
 	results map[string]chan error
 	// failed lists the behaviours that are known to have failed.
 	failed []string
