@@ -10,16 +10,16 @@ import (
 const (
 	// PasswordKey is the key of the Secret that holds the password.
 	PasswordKey = "password"
-	// ProtectionAnnotation protects a Password while its value is ProtectionEnabled: the webhook refuses to delete it.
+	// ProtectionAnnotation protects a Password while its value is ProtectionEnabled: the webhook refuses the deletion.
 	ProtectionAnnotation = "secret.example.com/deletion-protection"
 	// ProtectionEnabled is the value of ProtectionAnnotation that turns the protection on.
 	ProtectionEnabled = "enabled"
 )
 
 // Go must write a spec exactly as it has read it. The defaulting webhook answers with the object as Go writes it, so any
-// other difference would change what the author wrote. For this reason, Go leaves out all empty fields, even required
-// ones. A required number that may be 0 is a pointer, because a missing int32 would come back as 0. A duration is a
-// string, because a metav1.Duration turns 720h into 720h0m0s.
+// difference except the default would change what the author wrote. For this reason, Go leaves out all unset fields,
+// even required ones. A required number that may be 0 is a pointer, because a missing int32 would come back as 0. A
+// duration is a string, because a metav1.Duration turns 720h into 720h0m0s.
 
 // PasswordSpec describes the password, and names the Secret that holds it.
 type PasswordSpec struct {
@@ -226,7 +226,7 @@ type Password struct {
 	Status PasswordStatus `json:"status,omitzero"`
 }
 
-// EffectiveSecretName returns the name of the Secret: that in the spec or, if the spec has none, the Password's own name.
+// EffectiveSecretName returns the name of the Secret: spec.secretName or, if that is empty, the Password's own name.
 func (p *Password) EffectiveSecretName() string {
 	return cmp.Or(p.Spec.SecretName, p.Name)
 }

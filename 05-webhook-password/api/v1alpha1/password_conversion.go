@@ -13,8 +13,8 @@ import (
 )
 
 // An object is converted from one version to the other and back many times in its
-// life, and must come back unchanged. If it would not, the conversion keeps the whole
-// original spec in an annotation.
+// life, and must come back unchanged. If the other version can't express the spec, the
+// conversion keeps the whole original spec in an annotation.
 //
 // A client of v1alpha1 can still lose information in two ways. If it changes a field of the policy, the policy of v1 is
 // rebuilt from what v1alpha1 can express. If it replaces the object and leaves out the annotations, rotation and

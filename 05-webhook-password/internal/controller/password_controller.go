@@ -34,13 +34,13 @@ const (
 	// manager's graceful shutdown, so a call that has begun can finish.
 	reconcileTimeout = 15 * time.Second
 	// The cache does not hold other people's Secrets, so no event announces that one of them was deleted. The operator
-	// polls instead: each time, it waits as long as Ready has already been False, within these bounds.
+	// polls instead: each time, it waits for as long as Ready has been False so far, within these bounds.
 	minBlockedDelay, maxBlockedDelay = time.Second, 5 * time.Minute
 )
 
 // PasswordReconciler reconciles Passwords.
 type PasswordReconciler struct {
-	// Client reads from the cache, which holds the operator's own Secrets only; APIReader reads from the API server.
+	// Client reads from the cache, whose only Secrets are the operator's own. APIReader reads from the API server.
 	client.Client
 	APIReader client.Reader
 	Scheme    *runtime.Scheme
@@ -158,7 +158,8 @@ func (r *PasswordReconciler) SetupWithManager(mgr ctrl.Manager, options controll
 		Complete(r)
 }
 
-// CacheByObject restricts the manager's cache to Secrets with the operator's label. The API server sends no others.
+// CacheByObject limits the Secrets in the manager's cache to those with the operator's label. The API server sends no
+// others.
 //
 //workshop:step 5.3d
 func CacheByObject() map[client.Object]cache.ByObject {

@@ -23,7 +23,7 @@ import (
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch
 
 // ensureSecret creates the Secret, or patches it if it differs. It returns the Password's own Secret, or nil if the
-// Password has none. If the spec can't be met, it also returns a blockedError.
+// Password has none. If something blocks the Password, ensureSecret also returns a blockedError.
 //
 //workshop:step 5.2a
 func (r *PasswordReconciler) ensureSecret(ctx context.Context, password *secretv1.Password) (*corev1.Secret, error) {
@@ -78,14 +78,14 @@ func (r *PasswordReconciler) ensureSecret(ctx context.Context, password *secretv
 }
 
 // findFormer returns the Secret that the Password has under another name, with a blockedError, or nil if there is none.
-// The webhook refuses to change the name. If the webhook is switched off, a second Secret would leave the first one
-// behind, with a password that is never rotated.
+// The webhook refuses a change of the name. Without the webhook, the operator would make a second Secret, and leave the
+// first one behind, with a password that is never rotated.
 //
 //workshop:step 5.10
 func (r *PasswordReconciler) findFormer(ctx context.Context, password *secretv1.Password) (*corev1.Secret, error) {
 	secrets := &corev1.SecretList{}
-	// Without this option, the cache would copy all Secrets of the namespace for each new Password. Copies are not needed,
-	// because nothing here changes a Secret.
+	// Without this option, the cache would copy each of the namespace's Secrets for each new Password. Copies are not
+	// needed, because nothing here changes a Secret.
 	if err := r.List(ctx, secrets, client.InNamespace(password.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list the Secrets of namespace %s: %w", password.Namespace, err)
 	}
@@ -104,8 +104,8 @@ func (r *PasswordReconciler) findFormer(ctx context.Context, password *secretv1.
 
 // findSecret returns the Secret with the Password's effective name, or nil if there is none.
 //
-// The cache has only Secrets with the operator's label, so "not found" there proves nothing. In that case, findSecret
-// also asks the API server.
+// The cache has only Secrets with the operator's label, so "not found" there proves nothing. Before findSecret returns
+// nil, it also asks the API server.
 //
 //workshop:step 5.2a
 func (r *PasswordReconciler) findSecret(ctx context.Context, password *secretv1.Password) (*corev1.Secret, error) {
@@ -160,8 +160,8 @@ func (r *PasswordReconciler) createSecret(ctx context.Context, password *secretv
 
 // patchSecret changes the Secret to the desired one, and restores the operator's label.
 //
-// A patch contains only the fields that differ, so what others have added stays. With the optimistic lock, which is
-// the resource version in the patch, the API server refuses a patch that was computed from an old copy: two
+// A patch contains only the fields that differ, so fields that others have added stay. With the optimistic lock, which
+// is the resource version in the patch, the API server refuses a patch that was computed from an old copy: two
 // new passwords can't overwrite each other.
 //
 //workshop:step 5.3c

@@ -30,14 +30,15 @@ const (
 )
 
 const (
-	// minKeyLength is the minimum length of the fingerprint's key, in bytes. It is the length of rand.Text, which has at
-	// least 128 random bits. Secrets made by earlier versions have 32 random bytes, and keep them until the next password.
+	// minKeyLength is the minimum length of the fingerprint's key, in bytes. It is the length of a text from rand.Text,
+	// which has at least 128 random bits. Secrets made by earlier versions have a key of 32 random bytes, and keep it
+	// until the next password.
 	minKeyLength = 26
-	// fingerprintLength is the number of bytes of the digest in the fingerprint.
+	// fingerprintLength is how many bytes of the digest the fingerprint contains.
 	fingerprintLength = 16
 )
 
-// Reasons of the events of a new password.
+// Reasons of the events about a new password.
 const (
 	eventGenerated     = "Generated"
 	eventEdited        = "Edited"

@@ -73,8 +73,8 @@ func stateOf(blocked *blockedError) string {
 
 // updateStatus writes the status if it has changed, and announces a new failure.
 //
-// With the optimistic lock, which is the resource version in the patch, the API server refuses a status that was computed
-// from an old Password, even if that Password lacks only the operator's own last write because the cache lags behind.
+// With the optimistic lock, which is the resource version in the patch, the API server refuses a status that was
+// computed from an old Password. With several namespaces, the cache may lack even the operator's own last write.
 //
 //workshop:step 5.4b
 func (r *PasswordReconciler) updateStatus(ctx context.Context, password *secretv1.Password, secret *corev1.Secret, blocked *blockedError) error {
@@ -94,7 +94,7 @@ func (r *PasswordReconciler) updateStatus(ctx context.Context, password *secretv
 }
 
 // announceFailure records an event when the Password starts to fail, or fails for a different reason.
-// Resyncs and restarts change neither, so they record no event.
+// A resync or a restart finds the failure in the status already, so it records no event.
 //
 //workshop:step 5.4d
 func (r *PasswordReconciler) announceFailure(password *secretv1.Password, before []metav1.Condition, blocked *blockedError) {

@@ -1,6 +1,6 @@
 // Package generator makes passwords, and checks whether a policy is possible and
-// whether its passwords are strong. The webhook and the controller both use it, so it
-// does not depend on the API server.
+// whether its passwords are strong. It does not depend on the API server. Both the
+// webhook and the controller use it, so they can't disagree.
 package generator
 
 import (
@@ -15,7 +15,7 @@ import (
 )
 
 // weakBits is the entropy, in bits, below which a password counts as weak. An attacker who
-// tries 10^12 passwords a second needs about seven months for 64 bits.
+// tries 10^12 passwords a second needs about seven months for all passwords of 64 bits.
 const weakBits = 64
 
 // Generate makes a password that meets the policy. Its random numbers come from
@@ -65,7 +65,7 @@ func Check(policy secretv1.PasswordPolicy, path *field.Path) field.ErrorList {
 	return problems
 }
 
-// Describe returns a description of the policy in one line. Equivalent policies have the same description.
+// Describe returns a description of the policy in one line. The order of the requirements makes no difference.
 // Every Secret contains the description of its password's policy. If a new version of the operator described a policy
 // differently, it would replace all passwords of that policy.
 //

@@ -64,7 +64,8 @@ func (o *Options) ReadEnvironment(getenv func(string) string) error {
 	return nil
 }
 
-// AddFlags adds a flag for each option that does not come from the environment. Its current value is the default.
+// AddFlags adds a flag for each option that does not come from the environment. The option's current value is the
+// flag's default.
 func (o *Options) AddFlags(flags *flag.FlagSet) {
 	flags.StringVar(&o.Certs, "webhook-certs", o.Certs, "where the `certificates` of the webhooks come from: local (the operator makes one, and registers itself by URL, outside the cluster), files, or rotated (the operator makes them, and keeps them in a Secret)")
 	flags.StringVar(&o.BindAddress, "webhook-bind-address", o.BindAddress, "`address` of the webhooks")
@@ -121,8 +122,8 @@ func (o *Options) hostAndPort() (string, int, error) {
 	return host, int(port), nil
 }
 
-// CheckAddress returns an error that names the flag if the address is already in use. The server would notice too, but
-// only after a page of logs.
+// CheckAddress returns an error if the server can't listen on the address, for example because it is already in use.
+// The error names the flag. The server would notice too, but only after a page of logs.
 func (o *Options) CheckAddress() error {
 	if !o.Enabled {
 		return nil

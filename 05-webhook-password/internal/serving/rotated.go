@@ -13,8 +13,9 @@ import (
 	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 )
 
-// Rotated serves webhooks in the cluster with certificates that the library cert-controller makes and renews. It keeps
-// them in a Secret, which is mounted into the pods, and writes their CA into the webhook configurations and the CRD.
+// Rotated serves webhooks in the cluster with certificates that the library cert-controller makes and renews. The
+// library keeps them in a Secret, which is mounted into the pods, and writes their CA into the webhook configurations
+// and the CRD.
 type Rotated struct {
 	// Secret holds the certificates. It must exist, because the library does not create it, but it may be empty.
 	Secret types.NamespacedName
@@ -25,8 +26,8 @@ type Rotated struct {
 }
 
 // SetupWithManager makes the manager maintain the certificates. As soon as they are mounted, the manager calls register,
-// which registers the handlers of the webhooks. It must not call register earlier: that starts the webhook server, and a
-// server that finds no certificate ends the process.
+// which registers the handlers of the webhooks. It must not call register earlier: register starts the webhook server,
+// and a server that finds no certificate ends the process.
 func (r Rotated) SetupWithManager(mgr ctrl.Manager, server ctrlwebhook.Server, register func(ctrl.Manager) error) error {
 	writer, err := client.New(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), HTTPClient: mgr.GetHTTPClient(), Mapper: mgr.GetRESTMapper()})
 	if err != nil {
@@ -46,7 +47,8 @@ func (r Rotated) SetupWithManager(mgr ctrl.Manager, server ctrlwebhook.Server, r
 	})))
 }
 
-// rotator runs in every replica. The first replica fills the Secret, and the others use what they find in it.
+// rotator returns the library's rotator, which runs in every replica. The first replica fills the Secret, and the
+// others use its certificates.
 func (r Rotated) rotator(mounted chan struct{}) *rotator.CertRotator {
 	return &rotator.CertRotator{
 		SecretKey:      r.Secret,
@@ -69,8 +71,9 @@ func (r Rotated) rotator(mounted chan struct{}) *rotator.CertRotator {
 	}
 }
 
-// rotatorManager gives the library a client of its own. After each write, the manager's client waits until its cache
-// shows the new object. The cache holds only the Secrets of Passwords, so it never shows the Secret of the certificates.
+// rotatorManager gives the library a client of its own. If the manager's client had written the Secret of the
+// certificates, its next list of Secrets would wait until the cache has seen that write. But the cache holds only the
+// Secrets of Passwords.
 type rotatorManager struct {
 	ctrl.Manager
 	writer client.Client

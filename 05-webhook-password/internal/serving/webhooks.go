@@ -1,6 +1,6 @@
 // Package serving serves webhooks. It decides which certificate they use, and how the API server learns of its CA.
 //
-// The API server calls webhooks over TLS only, and trusts only the CA in caBundle, next to the address that it calls.
+// The API server calls webhooks over TLS only, and trusts the CA in caBundle, a field beside the webhook's address.
 // There are three ways to make a certificate and to write its CA into caBundle:
 //
 //   - The package localwebhook does both, for an operator on your own machine.
@@ -62,7 +62,7 @@ func NewWebhooks(options Options, tlsOpts []func(*tls.Config)) (Webhooks, error)
 // Server returns the webhook server, for the options of the manager. It is nil if no webhooks are served.
 func (w Webhooks) Server() ctrlwebhook.Server { return w.server }
 
-// SetupWithManager makes the manager serve /healthz and /readyz, and the webhooks that register adds to its webhook
+// SetupWithManager makes the manager serve /healthz, /readyz, and the webhooks that register adds to the webhook
 // server.
 //
 // A process with webhooks is ready as soon as it serves them, whether or not its caches are filled. To list Passwords

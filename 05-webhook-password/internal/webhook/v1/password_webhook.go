@@ -74,9 +74,9 @@ func (*PasswordCustomValidator) ValidateCreate(_ context.Context, password *secr
 	return generator.Warnings(password.Spec.Policy), asInvalid(password, problems)
 }
 
-// ValidateUpdate refuses to move the password to another Secret, and to set a new policy or rotation that can't be met.
-// It skips a policy or a rotation that stays the same (ratcheting), so you can still label an object that was stored
-// under other rules.
+// ValidateUpdate refuses an update that moves the password to another Secret, or that sets an impossible policy or an
+// invalid rotation. It skips a policy or a rotation that stays the same (ratcheting), so you can still label an object
+// that was stored under other rules.
 //
 //workshop:step 5.6b
 func (*PasswordCustomValidator) ValidateUpdate(_ context.Context, before, password *secretv1.Password) (admission.Warnings, error) {
@@ -91,7 +91,7 @@ func (*PasswordCustomValidator) ValidateUpdate(_ context.Context, before, passwo
 	return generator.Warnings(password.Spec.Policy), asInvalid(password, problems)
 }
 
-// ValidateDelete refuses to delete a Password that an annotation protects.
+// ValidateDelete refuses the deletion of a Password that an annotation protects.
 //
 //workshop:step 5.6b
 func (*PasswordCustomValidator) ValidateDelete(_ context.Context, password *secretv1.Password) (admission.Warnings, error) {
