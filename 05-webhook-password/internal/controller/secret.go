@@ -78,8 +78,8 @@ func (r *PasswordReconciler) ensureSecret(ctx context.Context, password *secretv
 }
 
 // findFormer returns the Secret that the Password has under another name, with a blockedError, or nil if there is none.
-// The webhook refuses a change of the name. Without the webhook, the operator would make a second Secret, and leave the
-// first one behind, with a password that is never rotated.
+// The webhook refuses a change of the name. If the webhook is switched off, the operator must not make a second Secret
+// either: the first one would stay behind, with a password that is never rotated.
 //
 //workshop:step 5.10
 func (r *PasswordReconciler) findFormer(ctx context.Context, password *secretv1.Password) (*corev1.Secret, error) {
