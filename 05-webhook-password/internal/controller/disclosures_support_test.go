@@ -33,7 +33,7 @@ type disclosures struct {
 	mu sync.Mutex
 	// texts are the visible texts, by place.
 	texts map[string][]string
-	// secrets maps the values in all Secrets that the operator ever wrote to their descriptions.
+	// secrets has a description for each value in the Secrets that the operator has ever written; the values are the keys.
 	secrets map[string]string
 }
 

@@ -25,14 +25,14 @@ import (
 // the bodies of its requests, and so Secrets.
 const logLevel = 7
 
-// least is the minimum number of texts of each place in a run of all specs; most texts are from
-// the shared tests. A search that sees fewer looks in the wrong place.
+// least is the minimum number of texts from each place in a run of all specs; most texts come from
+// the shared tests. If the suite has recorded fewer, it looks in the wrong place.
 var least = map[string]int{inLog: 3000, inEvent: 150, inPassword: 300, inMetadata: 200, inMetrics: 50}
 
 // leastSecrets is the minimum number of secrets in such a run.
 const leastSecrets = 250
 
-// newLogger records every line, and writes errors and lines of level 0 to Ginkgo's report.
+// newLogger returns a logger that records every line, and writes errors and lines of level 0 to Ginkgo's report.
 // Unlike the operator's own logger, it logs whole objects, which makes the test stricter.
 func newLogger() logr.Logger {
 	write := func(prefix, line string) {
@@ -44,7 +44,7 @@ func newLogger() logr.Logger {
 	return funcr.New(write, funcr.Options{Verbosity: logLevel})
 }
 
-// watchDisclosures records everything that happens in the cluster from now on, until the suite ends.
+// watchDisclosures records the operator's Secrets, all Passwords and all events from now on, until the suite ends.
 func watchDisclosures() {
 	GinkgoHelper()
 	DeferCleanup(expectSecrecy) // after the watches have ended
@@ -64,8 +64,8 @@ func noteSecret(secret *corev1.Secret) {
 	disclosed.note(inMetadata, asJSON(&secret.ObjectMeta))
 }
 
-// follow calls handle with every version of the objects of the list's kind, until the suite ends. It restarts the
-// watch when the API server ends it, as it does now and then, and when a CRD changes.
+// follow calls handle with every version of the objects of the list's kind, until the suite ends. The API server ends a
+// watch now and then, and when a CRD changes; follow then starts a new one.
 func follow[T client.Object](list client.ObjectList, handle func(T)) {
 	GinkgoHelper()
 	watcher, err := client.NewWithWatch(cluster.Config, client.Options{Scheme: scheme})
@@ -118,7 +118,7 @@ func expectSecrecy() {
 	}
 }
 
-// everySpecRuns is false if flags of `go test` select some of the specs.
+// everySpecRuns is false if flags of `go test` select only some of the specs.
 func everySpecRuns() bool {
 	suite, _ := GinkgoConfiguration()
 	chosen := suite.LabelFilter != "" || len(suite.FocusStrings)+len(suite.SkipStrings)+len(suite.FocusFiles)+len(suite.SkipFiles) > 0

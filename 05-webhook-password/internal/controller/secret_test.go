@@ -26,7 +26,7 @@ func TestFindBlocker(t *testing.T) {
 	const version, kind = "secret.example.com/v1", "Password"
 	tests := map[string]struct {
 		edit func(*corev1.Secret)
-		// want is the reason; "" if it is not blocked.
+		// want is the reason; "" if nothing blocks the Password.
 		want string
 	}{
 		"the Password's own":      {edit: func(*corev1.Secret) {}},
@@ -129,7 +129,7 @@ func (emptyCluster) Get(_ context.Context, key client.ObjectKey, _ client.Object
 
 func (emptyCluster) List(context.Context, client.ObjectList, ...client.ListOption) error { return nil }
 
-// oneSecret is a client of a cluster whose only Secret has another name than the one that the Password asks for.
+// oneSecret is a client of a cluster whose only Secret has a name other than the one that the Password asks for.
 type oneSecret struct {
 	emptyCluster
 	secret *corev1.Secret

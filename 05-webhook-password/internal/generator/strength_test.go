@@ -85,8 +85,8 @@ func expectBits(t *testing.T, policy secretv1.PasswordPolicy, exact float64) {
 	}
 }
 
-// choices returns the binary logarithm of the number of sequences of some characters
-// from an alphabet. It is minus infinity if there are none.
+// choices returns the binary logarithm of the number of sequences that have this many characters
+// from an alphabet of this size. It is minus infinity if there are no such sequences.
 func choices(alphabet, characters int, repeat secretv1.Repetition) float64 {
 	if repeat != secretv1.RepeatForbidden {
 		return float64(characters) * math.Log2(float64(alphabet))

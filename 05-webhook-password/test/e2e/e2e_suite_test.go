@@ -21,7 +21,7 @@ const (
 )
 
 // password describes the operator with one kind of certificates to the shared specs. The
-// manifests in config/self-managed name all objects outside the operator's namespace, for
+// manifests in config/self-managed contain all objects outside the operator's namespace, for
 // either kind of certificates.
 func password(certs string) incluster.Operator {
 	return incluster.Operator{

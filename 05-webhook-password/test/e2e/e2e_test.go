@@ -49,7 +49,7 @@ func describeOperator(operator incluster.Operator, spoil func(context.Context)) 
 		Eventually(storedCertificate).WithContext(ctx).Should(beRenewed(before), "the Secret webhook-server-cert should hold a new certificate")
 		for _, pod := range operator.Pods(ctx) {
 			Eventually(func(g Gomega, ctx context.Context) {
-				expectService(ctx) // its failure ends the spec at once, because the webhooks must answer all the time
+				expectService(ctx) // its failure ends the spec immediately, because the webhooks must answer all the time
 				g.Expect(servedCertificate(ctx, pod)).To(Equal(storedCertificate(ctx)), "the pod %s should serve the new certificate", pod)
 			}).WithContext(ctx).WithTimeout(4 * time.Minute).Should(Succeed())
 		}

@@ -92,7 +92,7 @@ func (e *environment) kustomize(ctx context.Context, folder string) ([]client.Ob
 	}
 }
 
-// decode reads an object strictly. Otherwise, a misspelt field would silently leave out a rule.
+// decode reads an object strictly. Otherwise, a misspelt field, and the rule in it, would silently be dropped.
 func (e *environment) decode(document []byte) (client.Object, error) {
 	decoded, err := runtime.Decode(strictDecoder(e.Scheme), document)
 	if err != nil {

@@ -96,7 +96,7 @@ func (e *evaluated) decide(g Gomega, operation string, before any, password *sec
 	return messages
 }
 
-// TestStrengthIsOne compares the policy in config/policies with the webhook, for every password
+// TestStrengthIsOne compares config/policies/password_strength.yaml with the webhook, for every password
 // policy of up to 24 characters. TestBits checks that there are no warnings above that length.
 func TestStrengthIsOne(t *testing.T) {
 	g := NewWithT(t)
@@ -114,7 +114,7 @@ func TestStrengthIsOne(t *testing.T) {
 	t.Logf("%d policies compared", compared)
 }
 
-// TestPossibilityIsOne compares the policy in config/policies with the webhook around every limit.
+// TestPossibilityIsOne compares config/policies/possible_policy.yaml with the webhook around every limit.
 func TestPossibilityIsOne(t *testing.T) {
 	g := NewWithT(t)
 	possible := load(g, "possible_policy.yaml")
@@ -138,8 +138,8 @@ func TestPossibilityIsOne(t *testing.T) {
 	t.Logf("%d policies compared", compared)
 }
 
-// TestNamesAreOne compares the policy in config/policies with the webhook, also for names that
-// stay empty. The API server can't be used for this, because it fills in the name first.
+// TestNamesAreOne compares config/policies/fixed_secret_name.yaml with the webhook, also for names that
+// stay empty. The API server can't be used for this, because a policy or the webhook fills in the name first.
 func TestNamesAreOne(t *testing.T) {
 	g := NewWithT(t)
 	fixed := load(g, "fixed_secret_name.yaml")
@@ -194,7 +194,8 @@ func TestEveryPolicyIsInForce(t *testing.T) {
 	}
 }
 
-// compare calls the function for each variant of the policy, with or without lower and once, and returns their number.
+// compare calls the function for each variant of the policy, with or without lower and once. It returns the number of
+// variants.
 func compare(numbers change, with func(*secretv1.Password)) int {
 	variants := [][]change{{numbers}, {numbers, lower}, {numbers, once}, {numbers, lower, once}}
 	for _, changes := range variants {

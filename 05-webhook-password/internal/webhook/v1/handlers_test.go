@@ -37,7 +37,7 @@ const (
 	convertPath  = "/convert"
 )
 
-// newHandlers returns the handlers of the webhook server, which need no server and no cluster.
+// newHandlers returns the handlers of the webhook server. Tests call them directly, without a server or a cluster.
 func newHandlers() (http.Handler, error) {
 	server := ctrlwebhook.NewServer(ctrlwebhook.Options{})
 	// Only the manager's scheme and its webhook server are used.

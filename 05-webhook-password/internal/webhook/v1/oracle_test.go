@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
-// review contains the fields of an AdmissionReview that the oracle reads. Its types are not
-// those of the code, so that both can't make the same mistake.
+// review contains the fields of an AdmissionReview that mayAllow reads. Its types are not those
+// of the code under test, so that the two can't make the same mistake.
 type review struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -51,8 +51,8 @@ type reviewedCharacters struct {
 	Count int64  `json:"count"`
 }
 
-// mayAllow reports whether a webhook may let a request pass. It allows every request that the API server would never
-// send, because the answer has no effect.
+// mayAllow reports whether a webhook may let a request pass. A request with another content type than JSON may not. Any
+// other request that the API server would never send may pass, because the answer has no effect.
 func mayAllow(contentType string, body []byte, validating bool) bool {
 	if contentType != "application/json" {
 		return false
