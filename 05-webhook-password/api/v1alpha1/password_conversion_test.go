@@ -103,7 +103,7 @@ func TestNoDigitsAreWrittenDown(t *testing.T) {
 	}
 }
 
-// seed makes `go test` try some objects without -fuzz.
+// seed adds inputs, so that `go test` tries some objects even without -fuzz.
 func seed(f *testing.F) {
 	for seed := range int64(300) {
 		f.Add(seed)

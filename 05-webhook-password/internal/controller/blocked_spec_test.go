@@ -111,7 +111,7 @@ var _ = Describe("a Password is blocked by", func() {
 		expectEvents(ctx, password, "Warning Refused", "Normal Generated")
 	}, SpecTimeout(specTimeout))
 
-	It("its own Secret, if someone has made that immutable", func(ctx SpecContext) {
+	It("its own Secret, if someone has made it immutable", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		startManager(cluster.Config, testOptions(namespace))
 		password := newPassword(namespace, "frozen")

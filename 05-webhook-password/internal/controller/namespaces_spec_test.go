@@ -52,7 +52,7 @@ var _ = Describe("a manager", func() {
 		}
 	}, SpecTimeout(specTimeout))
 
-	It("reads no other Secrets than the operator's own and those that a Password names", func(ctx SpecContext) {
+	It("reads only the operator's own Secrets and those that a Password names", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "theirs"}}
 		password, taken := newPassword(namespace, "mine"), newPassword(namespace, "taken")
@@ -86,8 +86,8 @@ var _ = Describe("a manager", func() {
 // secretRequests records an operator's reads of Secrets. A Tap would not record the selectors.
 type secretRequests struct {
 	mu sync.Mutex
-	// selectors are the selectors of lists and watches, names are the Secrets that were read one by one, and whole are
-	// the names of those that were read with their data.
+	// selectors are the label selectors of lists and watches. names are the names of the Secrets that were read one by
+	// one, and whole are the names of those that were read with their data.
 	selectors, names, whole []string
 }
 

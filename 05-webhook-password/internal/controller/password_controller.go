@@ -136,7 +136,8 @@ func isNamespaceTerminating(err error) bool {
 // blockedError is the reason why a Password can't have its Secret now. The condition Ready reports it.
 type blockedError struct {
 	reason, message string
-	// retry is the error that Reconcile returns, to be retried with backoff. It is nil for reasons that are handled differently.
+	// retry is the error that Reconcile returns, so that controller-runtime retries with backoff. It is nil for reasons
+	// that are handled differently.
 	retry error
 }
 

@@ -78,8 +78,8 @@ func (r *PasswordReconciler) ensureSecret(ctx context.Context, password *secretv
 }
 
 // findFormer returns the Secret that the Password has under another name, with a blockedError, or nil if there is none.
-// The webhook refuses a change of the name. If the webhook is switched off, the operator must not make a second Secret
-// either: the first one would stay behind, with a password that is never rotated.
+// The webhook refuses a change of the name. If the webhook is switched off, the operator still must not make a second
+// Secret: the first one would stay behind, with a password that is never rotated.
 //
 //workshop:step 5.10
 func (r *PasswordReconciler) findFormer(ctx context.Context, password *secretv1.Password) (*corev1.Secret, error) {
@@ -125,8 +125,8 @@ func (r *PasswordReconciler) findSecret(ctx context.Context, password *secretv1.
 	return secret, nil
 }
 
-// lookUp reads a Secret from the API server. It reads only the metadata first, to find out the owner, so the data
-// of other people's Secrets never reach the operator.
+// lookUp reads a Secret from the API server. It first reads only the metadata, to find out the owner. So the data of
+// other people's Secrets never reach the operator.
 //
 //workshop:step 5.3d
 func (r *PasswordReconciler) lookUp(ctx context.Context, key client.ObjectKey, password *secretv1.Password) (*corev1.Secret, error) {

@@ -147,7 +147,7 @@ func TestFingerprintKeepsPartsApart(t *testing.T) {
 	g.Expect(of("a", "bc", "d")).NotTo(Equal(of("a", "b", "cd")))
 }
 
-// An HMAC replaces a key that is longer than a block with the key's hash. A plain hash of key and text doesn't.
+// An HMAC replaces a key that is longer than a block with the key's hash. A plain hash of key and text doesn't do that.
 func TestFingerprintIsAnHMAC(t *testing.T) {
 	g := NewWithT(t)
 	with := func(key []byte) string {

@@ -181,7 +181,7 @@ var variables = []struct {
 	{regexp.MustCompile(`(net/http: request canceled|context deadline exceeded) \(Client\.Timeout exceeded while awaiting headers\)`), "context deadline exceeded"},
 }
 
-// normalise replaces what differs from one call to the next.
+// normalise replaces text that differs from one call to the next.
 func normalise(err error) string {
 	if err == nil {
 		return "no error"

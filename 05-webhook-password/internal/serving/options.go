@@ -14,7 +14,7 @@ import (
 
 // The environment variables that [Options.ReadEnvironment] reads.
 const (
-	// enableWebhooks is set to false to switch the webhooks off, as in any kubebuilder project.
+	// enableWebhooks switches the webhooks off if it is false, as in any kubebuilder project.
 	enableWebhooks = "ENABLE_WEBHOOKS"
 	podNamespace   = "POD_NAMESPACE"
 )
@@ -49,7 +49,8 @@ func Default() Options {
 	return Options{Enabled: true, Certs: CertsLocal, BindAddress: "127.0.0.1:9443", CertName: "tls.crt", KeyName: "tls.key"}
 }
 
-// ReadEnvironment sets Enabled from ENABLE_WEBHOOKS, which must be true or false, and Namespace from POD_NAMESPACE.
+// ReadEnvironment sets Enabled from ENABLE_WEBHOOKS, which must be a boolean or empty, and Namespace from
+// POD_NAMESPACE.
 func (o *Options) ReadEnvironment(getenv func(string) string) error {
 	o.Namespace = getenv(podNamespace)
 	value := getenv(enableWebhooks)

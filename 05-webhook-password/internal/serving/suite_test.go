@@ -86,7 +86,7 @@ type process struct {
 	serviced atomic.Bool
 	// intercept may answer a request in the API server's place, or return nil to let it through.
 	intercept func(*http.Request) (*http.Response, error)
-	// hideCRD pretends that the CRD has been removed.
+	// hideCRD makes the process see an API server without the CRD.
 	hideCRD atomic.Bool
 }
 
@@ -123,7 +123,7 @@ func (p *process) start(ctx context.Context, server ctrlwebhook.Server, setup fu
 		HealthProbeBindAddress: p.health,
 		WebhookServer:          server,
 		Controller:             config.Controller{SkipNameValidation: new(true)},
-		// The same as in the operator.
+		// These two options are the same as in the operator.
 		Cache:  cache.Options{ByObject: controller.CacheByObject()},
 		Client: client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}},
 	})
@@ -133,7 +133,7 @@ func (p *process) start(ctx context.Context, server ctrlwebhook.Server, setup fu
 }
 
 func (p *process) run(ctx context.Context, mgr ctrl.Manager) {
-	// ctx ends with the node that starts the process, but the process must run until the spec's cleanup.
+	// ctx ends with the Ginkgo node that starts the process, but the process must run until the spec's cleanup.
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	p.cancel = cancel
 	go func() {

@@ -20,9 +20,9 @@ const (
 	passwordNamespace = "password-e2e"
 )
 
-// password describes the operator with one kind of certificates to the shared specs. The
-// manifests in config/self-managed contain all objects outside the operator's namespace, for
-// either kind of certificates.
+// password describes the operator to the shared specs. certs says what makes its certificates.
+// Whatever that is, the manifests in config/self-managed contain all objects outside the
+// operator's namespace.
 func password(certs string) incluster.Operator {
 	return incluster.Operator{
 		Namespace:  namespace,

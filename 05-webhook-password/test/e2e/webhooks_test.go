@@ -25,7 +25,7 @@ const (
 spec: {policy: {require: [{class: Digit, count: 11}], repeat: Forbidden}}}`
 	// weak is allowed, but can be guessed.
 	weak = `{apiVersion: secret.example.com/v1, kind: Password, metadata: {name: weak}, spec: {policy: {length: 8}}}`
-	// sound is a valid Password without warnings.
+	// sound is a valid Password that causes no warning.
 	sound = `{apiVersion: secret.example.com/v1, kind: Password, metadata: {name: sound}}`
 )
 
@@ -48,7 +48,7 @@ func describeWebhooks(operator incluster.Operator) {
 		Expect(dryRun(ctx, sound)).To(Succeed(), "an empty spec should cause no warning")
 	}, SpecTimeout(incluster.Timeout))
 
-	It("refuses to move a password to another Secret, and to delete a protected one", func(ctx SpecContext) {
+	It("refuses a change of the Secret's name, and the deletion of a protected Password", func(ctx SpecContext) {
 		_, err := incluster.TryKubectl(ctx, "patch", "password/full-password", "--namespace="+passwordNamespace, "--type=merge", `--patch={"spec":{"secretName":"other"}}`)
 		Expect(err).To(MatchError(ContainSubstring(`spec.secretName: Invalid value: "other": can't be changed from "database-login"`)))
 

@@ -101,7 +101,7 @@ func strengthCases() map[string]admissionCase {
 	}
 }
 
-// oldPolicyCases are about changes of objects that were stored unchecked.
+// oldPolicyCases are about changes to objects that were stored unchecked.
 func oldPolicyCases() map[string]admissionCase {
 	hopeless, weak := policy(53, 0, 0), policy(8, 0, 0)
 	return map[string]admissionCase{

@@ -54,7 +54,7 @@ func FuzzAdmission(f *testing.F) {
 	})
 }
 
-// seeds returns the requests of all cases, a conversion in each direction, and inputs that are almost a request.
+// seeds returns the requests of all cases, some conversions, and inputs that are almost requests.
 func seeds(g Gomega) [][]byte {
 	bodies := [][]byte{nil, []byte("{}"), []byte("null"), []byte("[]"), []byte(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}`)}
 	add := func(object any) {

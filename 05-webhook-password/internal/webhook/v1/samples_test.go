@@ -62,7 +62,7 @@ func samples(folder string) []string {
 	return found
 }
 
-// createSample creates the object in a file, and returns the message that the file's first line expects.
+// createSample creates the object that a file describes, and returns the message that the file's first line expects.
 func createSample(ctx SpecContext, namespace, file string) (string, error) {
 	GinkgoHelper()
 	content, err := os.ReadFile(filepath.Join(sampleFolder, file))

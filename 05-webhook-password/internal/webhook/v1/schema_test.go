@@ -70,7 +70,7 @@ func TestBoundsAreOne(t *testing.T) {
 	}
 }
 
-// TestEveryClassHasCases fails if a class of the schema lacks cases on either side of its limit. These cases are also
+// TestEveryClassHasCases fails if a class of the schema lacks an accepted or a refused case. These cases are also
 // the only tests that notice if the policies in config/policies lack a class.
 func TestEveryClassHasCases(t *testing.T) {
 	for _, class := range classesOf(NewWithT(t)) {
@@ -118,7 +118,7 @@ func classesOf(g Gomega) []secretv1.CharacterClass {
 	return classes
 }
 
-// schemaOf returns a function that returns the problems of an object according to all kinds of rules in the schema.
+// schemaOf returns a function that checks an object against all rules in the schema, including those in CEL.
 func schemaOf(t *testing.T) (problems func(*secretv1.Password) field.ErrorList) {
 	g := NewWithT(t)
 	internal := &apiextensions.JSONSchemaProps{}
