@@ -55,7 +55,7 @@ var _ = Describe("a common mistake in a definition", func() {
 })
 
 var _ = Describe("a rule that is added later", func() {
-	It("lets an old ticket that breaks it change elsewhere", func(ctx SpecContext) {
+	It("allows changes to other fields of an old ticket that breaks it", func(ctx SpecContext) {
 		definition := copyDefinition("ratchet.flights.com")
 		install(ctx, definition)
 		ticket := ticketOf(cluster.Namespace(ctx), "old", "ratchet.flights.com/v1",
@@ -68,14 +68,14 @@ var _ = Describe("a rule that is added later", func() {
 		Eventually(func() error {
 			fresh := ticketOf(ticket.GetNamespace(), "fresh", "ratchet.flights.com/v1", map[string]any{"from": "ZRH", "to": "FCO", "number": int64(9)})
 			return apply(ctx, fresh, client.DryRunAll)
-		}).WithContext(ctx).Should(MatchError(ContainSubstring("should be less than or equal to 4")), "a new ticket must keep the rule")
+		}).WithContext(ctx).Should(MatchError(ContainSubstring("should be less than or equal to 4")), "a new ticket must follow the rule")
 
 		ticket = reread(ctx, ticket, "ratchet.flights.com/v1")
 		set(ticket, "first", "spec", "class")
 		Expect(cluster.Client.Update(ctx, ticket)).To(Succeed(), "the old ticket may keep its number")
 		set(ticket, int64(8), "spec", "number")
 		Expect(cluster.Client.Update(ctx, ticket)).
-			To(MatchError(ContainSubstring("should be less than or equal to 4")), "but not choose another bad one")
+			To(MatchError(ContainSubstring("should be less than or equal to 4")), "the old ticket may not get another invalid number")
 	}, SpecTimeout(specTimeout))
 })
 

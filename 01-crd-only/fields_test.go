@@ -30,7 +30,7 @@ var _ = Describe("the fields of a ticket", func() {
 		Expect(spec).To(HaveKeyWithValue("returnDate", BeNil()), "null is a value of its own: an open return")
 	}, SpecTimeout(specTimeout))
 
-	It("stay away when they are optional and left out", func(ctx SpecContext) {
+	It("stay absent when they are optional and left out", func(ctx SpecContext) {
 		ticket := reread(ctx, createTicket(ctx, "one-way"), "flights.com/v1")
 		Expect(field(ticket, "spec")).NotTo(HaveKey("returnDate"))
 		Expect(field(ticket, "spec")).NotTo(HaveKey("preferences"))
@@ -50,7 +50,7 @@ var _ = Describe("the fields of a ticket", func() {
 			To(MatchError(ContainSubstring(`strict decoding error: unknown field "spec.noSuchField"`)))
 	}, SpecTimeout(specTimeout))
 
-	It("are kept whatever their name inside preferences", func(ctx SpecContext) {
+	It("are kept inside preferences, whatever their name", func(ctx SpecContext) {
 		ticket := newTicket(cluster.Namespace(ctx), "kept")
 		wishes := map[string]any{"meal": "vegetarian", "seat": map[string]any{"row": int64(12)}}
 		set(ticket, wishes, "spec", "preferences")
@@ -71,7 +71,7 @@ var _ = Describe("the fields of a ticket", func() {
 		Entry("a leap day", "returnDate", "2028-02-29", SpecTimeout(specTimeout)),
 	)
 
-	It("may change until the ticket is booked, and the route not after that", func(ctx SpecContext) {
+	It("may change until the ticket is booked, after which the route may not", func(ctx SpecContext) {
 		ticket := createTicket(ctx, "changing")
 		set(ticket, "OSL", "spec", "to")
 		Expect(cluster.Client.Update(ctx, ticket)).To(Succeed(), "a ticket that is not booked may change its route")

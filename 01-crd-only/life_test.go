@@ -16,8 +16,8 @@ import (
 // quietTime is how long a spec checks that something does not happen.
 const quietTime = time.Second
 
-var _ = Describe("the life of tickets", func() {
-	It("is listed, watched and ended like that of any object", func(ctx SpecContext) {
+var _ = Describe("tickets", func() {
+	It("are listed, watched and deleted like any other objects", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		watcher, err := client.NewWithWatch(cluster.Config, client.Options{})
 		Expect(err).NotTo(HaveOccurred())
@@ -51,7 +51,7 @@ var _ = Describe("the life of tickets", func() {
 		Expect(list.Items).To(BeEmpty())
 	}, SpecTimeout(specTimeout))
 
-	It("is uneventful without a controller", func(ctx SpecContext) {
+	It("don't change without a controller", func(ctx SpecContext) {
 		ticket := createTicket(ctx, "alone")
 		Consistently(func(g Gomega) {
 			stored := reread(ctx, ticket, "flights.com/v1")

@@ -163,7 +163,7 @@ func decode(document []byte) (*unstructured.Unstructured, error) {
 }
 
 // tryInvalid returns an error unless the API server's code refuses the last object of the file with the message in the first
-// line. It takes an object before it as already stored.
+// line. An earlier object in the file counts as already stored.
 func (api offline) tryInvalid(ctx context.Context, file string) error {
 	objects, content, err := readObjects(file)
 	if err != nil {

@@ -97,7 +97,7 @@ var _ = Describe("reading tickets", func() {
 		Entry("one field", "spec.from=ZRH", "one", "two", SpecTimeout(specTimeout)),
 		Entry("two fields", "spec.from=ZRH,spec.to=OSL", "two", SpecTimeout(specTimeout)),
 		Entry("a default", "spec.class=economy", "one", "six", SpecTimeout(specTimeout)),
-		Entry("everything but", "spec.to!=OSL", "one", SpecTimeout(specTimeout)),
+		Entry("all values but one", "spec.to!=OSL", "one", SpecTimeout(specTimeout)),
 	)
 
 	It("refuses to filter by any other field", func(ctx SpecContext) {
@@ -107,7 +107,7 @@ var _ = Describe("reading tickets", func() {
 		}
 	}, SpecTimeout(specTimeout))
 
-	It("explains every field by its description", func(ctx SpecContext) {
+	It("explains fields by their descriptions", func(ctx SpecContext) {
 		versions := field(readDefinition(), "spec", "versions").([]any)
 		highest := versions[len(versions)-1].(map[string]any)
 		for path, fields := range map[string][]string{

@@ -50,7 +50,7 @@ func TestDefinition(t *testing.T) {
 	g.Expect(spec.Names.Categories).To(ConsistOf("travel"), "spec.names.categories")
 	for _, version := range spec.Versions {
 		g.Expect(version.Served).To(BeTrue(), "%s must be served", version.Name)
-		g.Expect(version.Storage).To(Equal(version.Name == "v1"), "v1 is what is stored, and no other version; this is storage of %s", version.Name)
+		g.Expect(version.Storage).To(Equal(version.Name == "v1"), "v1 must be the only stored version; this is storage of %s", version.Name)
 	}
 }
 
@@ -100,7 +100,7 @@ func TestDefaults(t *testing.T) {
 		"optional fields that are left out": {
 			stored: map[string]any{"class": "economy", "booked": false},
 		},
-		"null where it is a value, and where it is none": {
+		"null in a field that is nullable, and in one that isn't": {
 			written: map[string]any{"class": nil, "returnDate": nil},
 			stored:  map[string]any{"class": "economy", "booked": false, "returnDate": nil},
 		},

@@ -31,7 +31,7 @@ var _ = Describe("the status subresource", func() {
 		stored := reread(ctx, ticket, "flights.com/v1")
 		Expect(stored.Object).NotTo(HaveKey("status"))
 		Expect(field(stored, "spec", "number")).To(BeEquivalentTo(3))
-		Expect(stored.GetGeneration()).To(BeEquivalentTo(2), "a change of the spec is a new generation")
+		Expect(stored.GetGeneration()).To(BeEquivalentTo(2), "a change to the spec increases the generation")
 	}, SpecTimeout(specTimeout))
 
 	It("is validated too", func(ctx SpecContext) {
@@ -64,7 +64,7 @@ var _ = Describe("the scale subresource", func() {
 		Expect(field(stored, "spec")).To(Equal(field(ticket, "spec")))
 	}, SpecTimeout(specTimeout))
 
-	It("does not get round the rules of the schema", func(ctx SpecContext) {
+	It("does not bypass the rules of the schema", func(ctx SpecContext) {
 		ticket := createTicket(ctx, "overgrown")
 		_, err := cluster.Kubectl(ctx, "scale", "ft/overgrown", "-n", ticket.GetNamespace(), "--replicas=11")
 		Expect(err).To(MatchError(ContainSubstring("spec.number in body should be less than or equal to 10")))

@@ -48,7 +48,7 @@ var _ = Describe("the definition", func() {
 	behaviours.DescribeSchema(operator, cluster)
 })
 
-// newTicket returns a valid ticket in version v1 that does not exist yet.
+// newTicket returns a valid ticket in version v1, but doesn't create it.
 func newTicket(namespace, name string) *unstructured.Unstructured {
 	return ticketOf(namespace, name, "flights.com/v1", map[string]any{"from": "ZRH", "to": "FCO", "number": int64(2)})
 }
@@ -84,7 +84,7 @@ func field(object *unstructured.Unstructured, fields ...string) any {
 	return value
 }
 
-// reread gets the object as it is stored now, in the version given.
+// reread gets the object as it is stored now, in the given version.
 func reread(ctx context.Context, object *unstructured.Unstructured, version string) *unstructured.Unstructured {
 	GinkgoHelper()
 	stored := &unstructured.Unstructured{Object: map[string]any{"apiVersion": version, "kind": object.GetKind()}}

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
-// conversionSample contains a ticket as a client creates it in v1, as another reads it in v2, and as it is in v1 after that
-// client has written it in v2.
+// conversionSample contains one ticket at three points in time: created in v1, read in v2, and read in v1 after a write
+// in v2.
 const conversionSample = "config/samples/conversion/seat-given-back.yaml"
 
 // With conversion None, the API server changes only apiVersion. If a field is renamed in the other version, clients of that
@@ -36,7 +36,7 @@ var _ = Describe("two versions with conversion None", func() {
 		expectLook(3, looks[2], reread(ctx, ticket, "flights.com/v1"))
 	}, SpecTimeout(specTimeout))
 
-	It("lose the cabin of a v2 ticket at once, as v1 is what is stored", func(ctx SpecContext) {
+	It("lose the cabin of a v2 ticket immediately, because v1 is the stored version", func(ctx SpecContext) {
 		spec := map[string]any{"from": "ZRH", "to": "LIS", "number": int64(3), "cabin": "business"}
 		ticket := ticketOf(cluster.Namespace(ctx), "new", "flights.com/v2", spec)
 		Expect(cluster.Client.Create(ctx, ticket)).To(Succeed())
@@ -78,8 +78,8 @@ func expectLook(number int, look, found *unstructured.Unstructured) {
 	}
 }
 
-// TestVersionsAreAlike fails if the versions differ by more than class and cabin: a client could avoid a rule that only one
-// version has by writing the other.
+// TestVersionsAreAlike fails if the versions differ by more than class and cabin. If only one of them had a rule, a client
+// could avoid the rule by writing the other.
 func TestVersionsAreAlike(t *testing.T) {
 	mustRead(t)
 	objects, _, err := readObjects(definitionFile)
@@ -108,7 +108,7 @@ func TestVersionsAreAlike(t *testing.T) {
 	}
 }
 
-// differences lists the paths at which v2 is not as expected. The name, the descriptions and the field storage may differ.
+// differences lists the paths at which v2 is not as expected. The fields name, storage and description may differ.
 func differences(path string, value, expected any) []string {
 	found, isMap := value.(map[string]any)
 	wanted, both := expected.(map[string]any)
