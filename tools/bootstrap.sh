@@ -1,7 +1,7 @@
 #!/bin/sh
-# Builds bin/workshop, the command behind the Makefile, outside the workspace: a stage
-# that does not compile must not break the other make targets. Prints nothing when all
-# is well, and otherwise one line that says what to do.
+# Builds bin/workshop, the command behind the Makefile. It builds outside the workspace, so that a stage with a broken
+# go.mod doesn't break the other make targets. It prints nothing if bin/workshop is up to date, a line if a build takes
+# time, and on a failure a last line that says what to do.
 set -u
 # A learner's shell may change where cd goes and what go builds for.
 unset CDPATH
