@@ -23,8 +23,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// offline runs the API server's own code on tickets, without a server, so that tests find a mistake in a definition within a
-// second. The specs show that a real API server agrees.
+// offline runs the API server's own code on tickets, without a server, so that tests find a mistake in a definition
+// within a second. The specs show that a real API server agrees.
 type offline map[string]servedVersion
 
 // servedVersion is the schema of a version, in the forms in which the API server uses it.
@@ -162,8 +162,8 @@ func decode(document []byte) (*unstructured.Unstructured, error) {
 	return object, object.UnmarshalJSON(content)
 }
 
-// tryInvalid returns an error unless the API server's code refuses the last object of the file with the message in the first
-// line. An earlier object in the file counts as already stored.
+// tryInvalid returns an error unless the API server's code refuses the last object of the file with the message in the
+// first line. An earlier object in the file counts as already stored.
 func (api offline) tryInvalid(ctx context.Context, file string) error {
 	objects, content, err := readObjects(file)
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 // in v2.
 const conversionSample = "config/samples/conversion/seat-given-back.yaml"
 
-// With conversion None, the API server changes only apiVersion. If a field is renamed in the other version, clients of that
-// version don't see its value, and lose it when they write. The conversion webhook of stage 5 keeps such values.
+// With conversion None, the API server changes only apiVersion. If a field is renamed in the other version, clients of
+// that version don't see its value, and lose it when they write. The conversion webhook of stage 5 keeps such values.
 var _ = Describe("two versions with conversion None", func() {
 	It("do to a ticket what "+conversionSample+" says", func(ctx SpecContext) {
 		looks, _, err := readObjects(conversionSample)
@@ -53,7 +53,8 @@ var _ = Describe("two versions with conversion None", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// expectLook names the fields that are wrong in the file, but not their right values: learners should find these themselves.
+// expectLook names the fields that are wrong in the file, but not their right values: learners should find these
+// themselves.
 func expectLook(number int, look, found *unstructured.Unstructured) {
 	GinkgoHelper()
 	said, _, err := unstructured.NestedMap(look.Object, "spec")
@@ -78,8 +79,8 @@ func expectLook(number int, look, found *unstructured.Unstructured) {
 	}
 }
 
-// TestVersionsAreAlike fails if the versions differ by more than class and cabin. If only one of them had a rule, a client
-// could avoid the rule by writing the other.
+// TestVersionsAreAlike fails if the versions differ by more than class and cabin. If only one of them had a rule, a
+// client could avoid the rule by writing the other.
 func TestVersionsAreAlike(t *testing.T) {
 	mustRead(t)
 	objects, _, err := readObjects(definitionFile)
