@@ -116,7 +116,7 @@ func (a *app) makeInCopy(cmd *cobra.Command, out io.Writer, dir string, targets 
 	}
 	fmt.Fprintf(out, "$ make -C %s %s\n", a.relative(dir), strings.Join(targets, " "))
 	command := exec.CommandContext(cmd.Context(), fromEnvironment("MAKE", "make"), append([]string{"--no-print-directory", "-C", dir}, targets...)...)
-	command.Env = withoutJobs(append(os.Environ(), "PATH="+a.repo.Bin()+string(os.PathListSeparator)+os.Getenv("PATH")))
+	command.Env = withoutJobs(append(exercise.Environment(), "PATH="+a.repo.Bin()+string(os.PathListSeparator)+os.Getenv("PATH")))
 	output, err := command.CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("make -C %s %s: %w\n%s", a.relative(dir), strings.Join(targets, " "), err, bytes.TrimSpace(output))

@@ -48,7 +48,7 @@ func (s *Stage) outside(ctx context.Context) (string, error) {
 {{end}}{{range .EmbedFiles}}{{$.Dir}}/{{.}}
 {{end}}{{end}}`
 	command := exec.CommandContext(ctx, "go", "list", "-deps", "-test", "-f", sources, "./...")
-	command.Dir = s.Dir
+	command.Dir, command.Env = s.Dir, Environment()
 	var stderr bytes.Buffer
 	command.Stderr = &stderr
 	output, err := command.Output()
