@@ -138,10 +138,11 @@ func (c *ControlPlane) scheduler(r record, keys pki) []string {
 }
 
 // kwok opens no port: any user of the machine could read its metrics there, and simulated containers have neither logs
-// nor a shell to serve.
+// nor a shell to serve. Its configuration is named without the folder, in which it runs: kwok splits --config at commas,
+// which the folder's path may contain.
 func (c *ControlPlane) kwok(r record, keys pki) []string {
 	return []string{
-		"--kubeconfig=" + keys.path("kwok.kubeconfig"), "--config=" + c.path(r.Stages), "--manage-all-nodes=true",
+		"--kubeconfig=" + keys.path("kwok.kubeconfig"), "--config=" + r.Stages, "--manage-all-nodes=true",
 		fmt.Sprintf("--node-lease-duration-seconds=%d", leaseSeconds), "--server-address=", "--node-port=0",
 	}
 }

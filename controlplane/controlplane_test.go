@@ -20,7 +20,7 @@ import (
 func TestLife(t *testing.T) {
 	g := NewWithT(t)
 	ctx := testContext(t)
-	dir := filepath.Join(t.TempDir(), "my plane") // the space must cause no problems
+	dir := filepath.Join(t.TempDir(), "my plane, new") // neither the spaces nor the comma must cause problems
 	plane, out := open(t, dir, controlplane.Options{})
 	_, err := plane.Status(ctx)
 	g.Expect(err).To(MatchError(controlplane.ErrNotFound), "before the first Up")
