@@ -124,7 +124,7 @@ func (c *controller) synced() bool {
 	return true
 }
 
-// stop stops the informers and waits for their goroutines.
+// stop shuts the queue down, stops the informers, waits for their goroutines, and closes idle connections to the cloud.
 func (c *controller) stop() {
 	c.queue.ShutDown()
 	c.stopInformers()
@@ -133,8 +133,8 @@ func (c *controller) stop() {
 	c.disconnect()
 }
 
-// work runs the workers until ctx ends and the queue is empty. Requests in progress may finish, unless leading ends,
-// which aborts them immediately, or the drain timeout expires, which aborts them and makes work return an error.
+// work runs the workers until ctx ends and the queue is empty. If leading ends, work aborts all requests immediately.
+// If the drain timeout expires, work also aborts all requests, and returns an error.
 func (c *controller) work(ctx, leading context.Context, recorder events.EventRecorder) error {
 	c.recorder = recorder
 	working, abort := context.WithCancel(leading)
@@ -164,8 +164,8 @@ func (c *controller) work(ctx, leading context.Context, recorder events.EventRec
 	return fmt.Errorf("work was still in progress %s after the signal to stop: the next start continues it; to give it longer, raise --drain-timeout", c.options.drainTimeout)
 }
 
-// processNext processes one key from the queue. It returns false when there is nothing more to do. The queue never
-// gives the same key to two workers at a time.
+// processNext processes one key from the queue. It returns false when the queue is shut down and empty, or ctx has
+// ended. The queue never gives the same key to two workers at a time.
 func (c *controller) processNext(ctx context.Context) bool {
 	key, shutdown := c.queue.Get()
 	if shutdown {

@@ -27,8 +27,7 @@ type blockedError struct {
 	reason, message string
 	// credentials is true if the token is the problem.
 	credentials bool
-	// transient is the error to retry with backoff. It is nil for a terminal error, which lasts until someone changes
-	// something, so that an early retry would not help.
+	// transient is the error to retry with backoff. It is nil for a terminal error: an early retry would not help.
 	transient error
 	// requeueAfter is how long to wait after a terminal error before looking again; zero means --retry-interval.
 	requeueAfter time.Duration
@@ -101,7 +100,7 @@ func cloudError(err error) error {
 }
 
 // isExpected reports whether the error is part of normal operation: the cache lags behind, or another client was
-// faster. The operator retries without logging such an error.
+// faster. The operator retries, and logs such an error only with -v=4.
 func isExpected(err error) bool {
 	gone := apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 	return gone || apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)

@@ -36,8 +36,8 @@ func kubeconfigName(kluster *klusterv1alpha1.Kluster) string { return kluster.Na
 
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=create;patch
 
-// ensureKubeconfig keeps valid credentials for the cluster in the kubeconfig's Secret. It returns how long they remain
-// valid, and whether it has just written new ones.
+// ensureKubeconfig keeps valid credentials for the cluster in the kubeconfig's Secret. It returns the time until they
+// must be replaced, and whether it has just written new ones.
 //
 //workshop:step 6.12b
 func (c *controller) ensureKubeconfig(ctx context.Context, kluster *klusterv1alpha1.Kluster, observed observation) (validFor time.Duration, refreshed bool, err error) {
@@ -97,9 +97,9 @@ func (c *controller) writeKubeconfig(ctx context.Context, found, wanted *corev1.
 	return orRefusal(wanted, err)
 }
 
-// findKubeconfig returns the Kluster's Secret, or nil if there is none. It returns an error if another owner, or none,
-// controls the Secret with that name. The cache contains only Secrets with our label, so findKubeconfig looks up a
-// missing Secret on the API server.
+// findKubeconfig returns the Kluster's Secret, or nil if there is none. It returns an error if this Kluster doesn't
+// control the Secret with that name. The cache contains only Secrets with our label, so if a Secret is missing there,
+// findKubeconfig asks the API server.
 //
 //workshop:step 6.12a
 func (c *controller) findKubeconfig(ctx context.Context, kluster *klusterv1alpha1.Kluster) (*corev1.Secret, error) {
@@ -128,8 +128,8 @@ func (c *controller) repairKubeconfig(ctx context.Context, secret *corev1.Secret
 	return c.writeKubeconfig(ctx, secret, secret)
 }
 
-// validity returns how long the Secret's credentials remain valid, and whether they are valid at all: they must exist,
-// be unedited, and not be due for replacement.
+// validity returns the time until the Secret's credentials must be replaced, and whether they are valid: they must
+// exist, be unedited, and not be due for replacement yet.
 //
 //workshop:step 6.12b
 func validity(secret *corev1.Secret, now time.Time) (time.Duration, bool) {

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// CloudProvider manages the clusters of one account. Every call is idempotent. If the cloud returns an error, it has
-// the type *[Error]. Any other error comes from the network, and the call may or may not have taken effect.
+// CloudProvider manages the clusters of one account. Every call is idempotent. An error from the cloud has the type
+// *[Error]. Any other error comes from the network, and the call may or may not have taken effect.
 type CloudProvider interface { //nolint:revive // the usual name of such an interface
 	// Identity returns the account's unique ID, which is the same for all its tokens. It returns Unauthorized if the
-	// token may not read the ID. The operator needs the ID because NotFound, from any call, proves something only about
-	// this account.
+	// token isn't allowed to read the ID. The operator needs the ID because NotFound, from any call, proves something
+	// only about this account.
 	Identity(ctx context.Context) (string, error)
 	// Find returns the cluster with the owner's tag, or nil if the account's list of clusters has none. Call it when no
 	// ID is known: a cluster may exist even if Create returned an error. Find also returns a cluster that is being

@@ -68,7 +68,7 @@ type status struct {
 }
 
 // Identity implements cloud.CloudProvider. Tokens and clusters belong to a team, and a person may be in several teams.
-// Only an account without teams belongs to a person.
+// So Identity returns the team's ID, or the person's if there is no team.
 func (a *Account) Identity(ctx context.Context) (string, error) {
 	var root struct {
 		Account struct {
@@ -261,8 +261,8 @@ func (a *Account) Delete(ctx context.Context, id string) error {
 	return nil
 }
 
-// translate converts the API's cluster. Each cluster has the tag k8s, so if the response shows no tags, the token may
-// not read them, and the owner is unknown.
+// translate converts the API's cluster. Each cluster has the tag k8s, so if the response shows no tags, the token isn't
+// allowed to read them, and the owner is unknown.
 func (c *cluster) translate() (*cloud.Cluster, error) {
 	if len(c.Tags) == 0 {
 		return nil, &cloud.Error{Problem: cloud.Unauthorized, Message: "the answer shows no tags: the token needs the scope tag:read"}

@@ -65,7 +65,7 @@ func findPool(pools []cloud.Pool, name string) *cloud.Pool {
 	return &pools[at]
 }
 
-// isMet reports whether the found pool matches the wanted one. With autoscale the cloud chooses the count.
+// isMet reports whether the found pool matches the wanted one. With autoscale, the cloud chooses the count.
 //
 //workshop:step 6.15b
 func isMet(wanted, found cloud.Pool) bool {

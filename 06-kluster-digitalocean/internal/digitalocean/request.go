@@ -33,7 +33,8 @@ func (a *Account) send(ctx context.Context, method, path string, body, result an
 	return err
 }
 
-// translate converts the library's error for a response to a *cloud.Error. It returns other errors unchanged.
+// translate converts the error that godo returns for an error response into a *cloud.Error. It returns other errors
+// unchanged.
 func translate(err error) error {
 	answer, answered := errors.AsType[*godo.ErrorResponse](err)
 	if !answered {
