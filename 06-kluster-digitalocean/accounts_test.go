@@ -48,10 +48,10 @@ func (a *accounts) url() string { return a.server.URL + "/" }
 // tokenFor returns the token of a namespace's account. Tests check that it appears in no log, event or status.
 func tokenFor(namespace string) string { return "dop-v1-secret-of-" + namespace }
 
-// readOnlyTokenFor returns another token of the same account, one that may only read.
+// readOnlyTokenFor returns another token of the same account, which can only read.
 func readOnlyTokenFor(namespace string) string { return "dop-v1-reader-of-" + namespace }
 
-// clusterTokenFor returns a third token of the same account, one that may not read the account's identity.
+// clusterTokenFor returns a third token of the same account, which can't read the account's identity.
 func clusterTokenFor(namespace string) string { return "dop-v1-narrow-of-" + namespace }
 
 // teamOf returns the identity of a namespace's account.

@@ -128,8 +128,8 @@ func TestReadToken(t *testing.T) {
 			blocking, isBlocked := errors.AsType[*blockedError](err)
 			g.Expect(isBlocked).To(BeTrue(), "expected blockedByToken, found: %v", err)
 			g.Expect(blocking.reason).To(Equal(test.wantReason))
-			g.Expect(blocking.credentials).To(BeTrue(), "the condition CredentialsReady tells of it")
-			g.Expect(blocking.message).To(And(ContainSubstring(test.wantMessage), Not(ContainSubstring(value))), "the message names what is wrong, a key in quotation marks, but never contains the value, see readToken in token.go")
+			g.Expect(blocking.credentials).To(BeTrue(), "the condition CredentialsReady must report it")
+			g.Expect(blocking.message).To(And(ContainSubstring(test.wantMessage), Not(ContainSubstring(value))), "the message says what is wrong, with any key in quotation marks, but never contains the value, see readToken in token.go")
 			if !test.absent {
 				g.Expect(err.Error()).NotTo(Equal(fmt.Sprint(withoutSecret)), "now there is a Secret: the message must say what is wrong with it, see readToken in token.go")
 			}
@@ -262,7 +262,7 @@ func TestConnectProtectsTheSecret(t *testing.T) {
 					g.Expect(blocking.message).To(And(ContainSubstring("digitalocean"), ContainSubstring(test.wantMessage)), "see protectSecret in token.go")
 				}
 				g.Expect(blocking.credentials).To(Equal(!test.refused), "the condition CredentialsReady tells whether the token is the problem, see blockedByToken in errors.go")
-				g.Expect(blocking.transient != nil).To(Equal(test.refused), "a policy may change at any time, and no event tells of it")
+				g.Expect(blocking.transient != nil).To(Equal(test.refused), "a policy may change at any time, and no event announces that")
 			} else {
 				g.Expect(err).NotTo(HaveOccurred(), "see protectSecret in token.go")
 			}
@@ -331,7 +331,7 @@ func TestALostAnswerWhereNamesAreUnique(t *testing.T) {
 	last := r.steps(t)
 	g.Expect(r.creations()).To(HaveLen(1))
 	g.Expect(r.live(t).Annotations).To(HaveKeyWithValue(klusterv1alpha1.ExternalNameAnnotation, r.cloud.Clusters()[0].ID),
-		"the cluster is paid for, and its Kluster does not know it, even after 10 reconciles; the last one returned: %v", last)
+		"the cluster costs money, but the Kluster does not have its ID, even after 10 reconciles; the last one returned: %v", last)
 }
 
 func TestTheIntentIsWrittenFirst(t *testing.T) {

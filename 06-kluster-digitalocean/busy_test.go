@@ -208,7 +208,7 @@ var _ = Describe("a busy cloud", func() {
 		startOperator(testOptions(namespace))
 		expectReason(ctx, create(ctx, namespace, "shop"), klusterv1alpha1.ReasonRunning)
 		for code, count := range before {
-			Expect(countPosts(code)-count).To(BeEquivalentTo(1), "POST answered by %s, see limitedTransport in cloud.go", code)
+			Expect(countPosts(code)-count).To(BeEquivalentTo(1), "count of POST requests with the code %s, see limitedTransport in cloud.go", code)
 		}
 	}, SpecTimeout(specTimeout))
 })

@@ -28,7 +28,7 @@ func TestBudgets(t *testing.T) {
 	defer disconnect()
 
 	_, err := open("one").Identity(t.Context())
-	g.Expect(cloud.Is(err, cloud.Busy)).To(BeTrue(), "found is %v", err)
+	g.Expect(cloud.Is(err, cloud.Busy)).To(BeTrue(), "found: %v", err)
 	for range 2 { // for any Kluster
 		_, err = open("one").Find(t.Context(), cloud.Owner{UID: "another"})
 		wait, unsent := errors.AsType[*rateLimitedError](cloudError(err))
@@ -60,7 +60,7 @@ func TestEachTokenHasALimiter(t *testing.T) {
 	defer cancel()
 	for _, token := range []string{"one", "two"} {
 		_, err := open(token).Identity(ctx)
-		g.Expect(cloud.Is(err, cloud.Unavailable)).To(BeTrue(), "found is %v", err)
+		g.Expect(cloud.Is(err, cloud.Unavailable)).To(BeTrue(), "found: %v", err)
 		_, err = open(token).Identity(ctx)
 		g.Expect(err).To(MatchError(ContainSubstring("wait for --do-api-qps")), "its burst is used up")
 	}

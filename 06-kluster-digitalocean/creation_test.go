@@ -47,7 +47,7 @@ var _ = Describe("one Kluster makes one cluster", func() {
 		expectOneCluster(kluster)
 		expectCondition(kluster, klusterv1alpha1.ConditionProvisioned, metav1.ConditionTrue, klusterv1alpha1.ReasonRunning)
 		expectCondition(kluster, klusterv1alpha1.ConditionCredentialsReady, metav1.ConditionTrue, klusterv1alpha1.ReasonTokenAccepted)
-		Expect(account.Faults()).To(Or(BeEmpty(), HaveEach(HaveField("Count", doks.Always))), "nothing went wrong")
+		Expect(account.Faults()).To(Or(BeEmpty(), HaveEach(HaveField("Count", doks.Always))), "some faults were never injected")
 	},
 		Entry("is dropped before it takes effect", []doks.Fault{creating(doks.FaultDrop, false)}, SpecTimeout(specTimeout)),
 		Entry("takes effect, and the connection drops", []doks.Fault{creating(doks.FaultDrop, true)}, SpecTimeout(specTimeout)),

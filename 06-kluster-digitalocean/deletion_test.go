@@ -78,7 +78,7 @@ var _ = Describe("a deleted Kluster stays until its cluster is gone", func() {
 		disturb(account, deleting(doks.FaultStuckDelete, false))
 		Expect(cluster.Client.Delete(ctx, kluster)).To(Succeed())
 		ready := expectReason(ctx, kluster, klusterv1alpha1.ReasonDeleting)
-		Expect(ready.Message).To(ContainSubstring(kluster.Status.KlusterID), "people need the ID to complain")
+		Expect(ready.Message).To(ContainSubstring(kluster.Status.KlusterID), "people need the ID to report the problem to the cloud")
 		consistently(ctx, func(g Gomega) {
 			g.Expect(cluster.Client.Get(ctx, client.ObjectKeyFromObject(kluster), kluster)).To(Succeed(), "removing the finalizer now leaves a cluster behind")
 		})
@@ -99,7 +99,7 @@ var _ = Describe("a deleted Kluster stays until its cluster is gone", func() {
 		})
 		Expect(cluster.Client.Delete(ctx, kluster)).To(Succeed())
 		expectReason(ctx, kluster, klusterv1alpha1.ReasonDeleting)
-		Expect(kluster.Status.KlusterID).To(BeEmpty(), "the list hides the cluster as yet")
+		Expect(kluster.Status.KlusterID).To(BeEmpty(), "the list still hides the cluster")
 		expectGone(ctx, kluster)
 		Expect(account.Effective("create cluster")).To(HaveLen(1))
 		Expect(account.Effective("delete cluster")).To(HaveLen(1), "see consistencyWindow in deletion.go")

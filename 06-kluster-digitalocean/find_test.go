@@ -102,7 +102,7 @@ func TestActOnWhatIsFound(t *testing.T) {
 			}
 			g.Expect(err).NotTo(HaveOccurred())
 			if !test.wantRecorded {
-				g.Expect(patches(r.api.Actions())).To(BeEmpty(), "the ID is on record already: writing it again on each pass is in vain, see act in reconcile.go")
+				g.Expect(patches(r.api.Actions())).To(BeEmpty(), "the ID is on record already, so there is nothing to write, see act in reconcile.go")
 				return
 			}
 			g.Expect(r.live(t).Annotations).To(And(HaveKeyWithValue(klusterv1alpha1.ExternalNameAnnotation, "id-of-front"),

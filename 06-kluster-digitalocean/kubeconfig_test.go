@@ -45,7 +45,7 @@ var _ = Describe("the kubeconfig", func() {
 		clock.SetTime(now.Add(4 * 24 * time.Hour)) // less than two thirds of 7 days
 		consistently(ctx, func(g Gomega) {
 			g.Expect(cluster.Client.Get(ctx, key, secret)).To(Succeed())
-			g.Expect(secret.Data[kubeconfigKey]).To(Equal(first), "credentials that are still good stay")
+			g.Expect(secret.Data[kubeconfigKey]).To(Equal(first), "credentials that need no replacement yet stay")
 		})
 		clock.SetTime(now.Add(5 * 24 * time.Hour))
 		eventually(ctx, func(g Gomega) {
@@ -68,7 +68,7 @@ var _ = Describe("the kubeconfig", func() {
 		Expect(ready.Message).To(ContainSubstring(`Secret "shop-kubeconfig"`))
 		found := readSecret(ctx, Default, namespace, "shop-kubeconfig")
 		Expect(found).To(Equal(theirs), "see findKubeconfig in kubeconfig.go")
-		Expect(kluster.Status.KubeconfigSecret).To(BeEmpty(), "it must not pass for the Kluster's")
+		Expect(kluster.Status.KubeconfigSecret).To(BeEmpty(), "the status must not name someone else's Secret")
 		Expect(clouds.of(namespace).Clusters()).To(BeEmpty(), "a cluster that can't be used must not be created, see create in reconcile.go")
 
 		Expect(cluster.Client.Delete(ctx, theirs)).To(Succeed())
@@ -76,7 +76,7 @@ var _ = Describe("the kubeconfig", func() {
 		made := readSecret(ctx, Default, namespace, "shop-kubeconfig")
 		Expect(made.Data).To(HaveKeyWithValue(kubeconfigKey, ContainSubstring("kind: Config")))
 		Expect(made.OwnerReferences).To(ConsistOf(And(HaveField("UID", kluster.UID), HaveField("BlockOwnerDeletion", BeNil()))),
-			"some clusters ask for one more right to block a deletion, see controllerReference in kubeconfig.go")
+			"in some clusters, blockOwnerDeletion requires another permission, see controllerReference in kubeconfig.go")
 		expectOneCluster(kluster)
 	}, SpecTimeout(specTimeout))
 
@@ -262,7 +262,7 @@ func TestCheckKubeconfig(t *testing.T) {
 			if test.wantReason == "" {
 				g.Expect(err).NotTo(HaveOccurred())
 				g.Expect(account.changes).To(ConsistOf("create"))
-				g.Expect(r.kube.Actions()).To(ContainElement(HaveField("Verb", "create")), "whether the Secret can be written is tried before the cluster is paid for, see writeKubeconfig in kubeconfig.go")
+				g.Expect(r.kube.Actions()).To(ContainElement(HaveField("Verb", "create")), "before it creates a cluster, the operator must test whether it can write the Secret, see writeKubeconfig in kubeconfig.go")
 				return
 			}
 			g.Expect(account.changes).To(BeEmpty(), "without its kubeconfig a cluster is of no use: it must not be created, see create in reconcile.go")

@@ -55,7 +55,7 @@ var operator = operatortest.Operator{
 	},
 	Ascending: []string{"spec.version"},
 	Immutable: []string{"spec.name", "spec.region"},
-	Fixed:     map[string]string{"spec.deletionPolicy": "a cluster that Orphan keeps looks like a leak; ownership_test.go has its spec"},
+	Fixed:     map[string]string{"spec.deletionPolicy": "a cluster that Orphan keeps looks like a leak; a spec in ownership_test.go tests Orphan"},
 	Normalize: hideChance,
 }
 

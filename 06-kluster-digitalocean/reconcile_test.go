@@ -45,7 +45,7 @@ func TestConsistencyWindow(t *testing.T) {
 				c.missingSince.Store(cache.MetaObjectToName(kluster), now.Add(-test.missing))
 			}
 			g.Expect(c.consistencyWindow(kluster)).To(Equal(test.want), "see deletion.go")
-			g.Expect(c.consistencyWindow(kluster)).To(Equal(test.want), "asking again does not begin it again")
+			g.Expect(c.consistencyWindow(kluster)).To(Equal(test.want), "a second call does not restart the window")
 		})
 	}
 }

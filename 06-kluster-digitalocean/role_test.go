@@ -16,7 +16,7 @@ import (
 )
 
 var _ = Describe("an operator with --namespace", func() {
-	It("needs its role in that namespace only, as config/namespaced gives it", func(ctx SpecContext) {
+	It("needs its role only in that namespace, as config/namespaced grants it", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		manifest, err := os.ReadFile("config/rbac/role.yaml")
 		Expect(err).NotTo(HaveOccurred())

@@ -181,7 +181,7 @@ func TestNewStatusBeforeTheFirstRequest(t *testing.T) {
 	g := NewWithT(t)
 	missing := blockedByToken(klusterv1alpha1.ReasonTokenMissing, "no Secret")
 	status := statusOf(t, storedKluster(), observation{}, result{reason: missing.reason, message: missing.message}, missing)
-	g.Expect(meta.FindStatusCondition(status.Conditions, klusterv1alpha1.ConditionProvisioned)).To(BeNil(), "the cloud was asked for nothing")
+	g.Expect(meta.FindStatusCondition(status.Conditions, klusterv1alpha1.ConditionProvisioned)).To(BeNil(), "no cluster was requested")
 	g.Expect(status).To(And(HaveField("KlusterID", ""), HaveField("Account", ""), HaveField("TokenSecret", "")))
 }
 

@@ -34,8 +34,8 @@ var _ = Describe("the end of a run", func() {
 		proceed()
 		Eventually(ended).WithContext(ctx).Should(Receive(BeNil()))
 		Expect(cluster.Client.Get(ctx, client.ObjectKeyFromObject(kluster), kluster)).To(Succeed())
-		Expect(kluster.Annotations).To(HaveKey(klusterv1alpha1.ExternalNameAnnotation), "the ID that the answer brought is recorded")
-		Expect(leaseHolder(ctx, namespace)).To(BeEmpty(), "another replica can begin at once, see Release in package lifecycle")
+		Expect(kluster.Annotations).To(HaveKey(klusterv1alpha1.ExternalNameAnnotation), "the operator records the ID from the response")
+		Expect(leaseHolder(ctx, namespace)).To(BeEmpty(), "another replica can begin immediately, see Release in package lifecycle")
 	}, SpecTimeout(specTimeout))
 
 	It("is an error when the cloud takes too long, and the next run finds the cluster", func(ctx SpecContext) {

@@ -28,13 +28,13 @@ var _ = Describe("the token", func() {
 		eventually(ctx, func(g Gomega) {
 			g.Expect(expectReason(ctx, kluster, klusterv1alpha1.ReasonTokenMissing).Message).NotTo(Equal(missing), "now there is a Secret, but no token in it")
 		})
-		Expect(account.Journal()).To(BeEmpty(), "without a token there is nothing to ask")
+		Expect(account.Journal()).To(BeEmpty(), "without a token, the operator sends no request")
 
 		setToken(ctx, namespace, wrongToken)
 		expectMissing(klusterv1alpha1.ReasonTokenRejected)
 		setToken(ctx, namespace, readOnlyTokenFor(namespace))
 		eventually(ctx, func(g Gomega) {
-			g.Expect(requests(account, http.MethodPost)).NotTo(BeEmpty(), "it may look, and tries to create")
+			g.Expect(requests(account, http.MethodPost)).NotTo(BeEmpty(), "with a read-only token, the operator finds no cluster, and tries to create one")
 		})
 		expectMissing(klusterv1alpha1.ReasonTokenRejected)
 		Expect(account.Clusters()).To(BeEmpty())
@@ -74,7 +74,7 @@ var _ = Describe("the token", func() {
 
 		setToken(ctx, namespace, wrongToken)
 		expectReason(ctx, kluster, klusterv1alpha1.ReasonTokenRejected)
-		Expect(kluster.Status.KlusterID).To(Equal(id), "what could not be looked at stays as it was")
+		Expect(kluster.Status.KlusterID).To(Equal(id), "fields that the operator can't observe keep their values")
 		expectCondition(kluster, klusterv1alpha1.ConditionProvisioned, metav1.ConditionTrue, klusterv1alpha1.ReasonRunning)
 		setToken(ctx, namespace, tokenFor(namespace))
 		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)

@@ -193,7 +193,7 @@ func (e *Emulator) beginDeletion(c *cluster, x *exchange) {
 	}
 }
 
-// shown is a reply that contains a cluster.
+// shown returns a reply that contains a cluster.
 func shown(status int, c *cluster) reply {
 	return reply{
 		status: status, cluster: c, effective: status == http.StatusCreated,

@@ -18,7 +18,7 @@
 //	GET, DELETE       /emulator/journal                 read or empty the journal
 //	GET, POST, DELETE /emulator/faults                  read, add or remove faults
 //	GET               /emulator/clusters                all clusters, on one page
-//	DELETE            /emulator/clusters/ID             remove one at once
+//	DELETE            /emulator/clusters/ID             remove one immediately
 //	POST              /emulator/clusters/ID/state       {"state": "degraded", "message": "..."}
 //	PUT               /emulator/clusters/ID/tags        {"tags": ["name"]}
 //	POST              /emulator/clusters/ID/resources   {"volumes": ["name"], ...}: add resources, as its users would

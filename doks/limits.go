@@ -32,7 +32,7 @@ type budget struct {
 	retryAfter time.Duration
 }
 
-// count takes a request off the caller's budget. A refused request does not count.
+// count takes a request off the caller's budget, unless the request exceeds a limit.
 func (l *limits) count(name string, now time.Time) budget {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -75,7 +75,7 @@ func (b budget) set(header http.Header) {
 	header.Set("ratelimit-reset", strconv.FormatInt(b.reset.Unix(), 10))
 }
 
-// seconds rounds up: a client that waits that long is not refused again.
+// seconds returns the duration in seconds, rounded up: a client that waits that long is not refused again.
 func seconds(d time.Duration) string {
 	return strconv.Itoa(int((d + time.Second - 1) / time.Second))
 }

@@ -21,7 +21,7 @@ import (
 // answer in this package's tests is checked against the document's schema for it.
 const documentVariable = "DOKS_OPENAPI"
 
-// contract is what the document promises; nil without a document.
+// contract checks answers against the document. It is nil without a document.
 var contract *agreement
 
 // agreement checks answers, and remembers which it has seen.

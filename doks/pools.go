@@ -225,7 +225,7 @@ func (e *Emulator) deletePool(x *exchange) reply {
 	return reply{status: http.StatusNoContent, effective: true}
 }
 
-// shownPool is a reply that contains a pool.
+// shownPool returns a reply that contains a pool.
 func shownPool(status int, c *cluster, p *pool) reply {
 	return reply{
 		status: status, cluster: c, effective: status != http.StatusOK,

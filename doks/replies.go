@@ -41,8 +41,8 @@ var problemIDs = map[int]string{
 	http.StatusTooManyRequests:     "too_many_requests",
 }
 
-// fail is an error reply. As in the real API, each request has its own ID, so the same error never has the same text
-// twice.
+// fail returns an error reply. As in the real API, each request has its own ID, so the same error never has the same
+// text twice.
 func fail(status int, message string) reply {
 	id, known := problemIDs[status]
 	if !known {

@@ -7,8 +7,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// Resources are the resources that a cluster's users made in the account. Deleting only the cluster leaves them there,
-// and they still cost money.
+// Resources are the resources that a cluster's users made in the account. If only the cluster is deleted, they stay
+// there, and still cost money.
 type Resources struct {
 	LoadBalancers   []Resource `json:"load_balancers"`
 	Volumes         []Resource `json:"volumes"`

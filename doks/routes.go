@@ -65,8 +65,8 @@ func (e *Emulator) allRoutes() []route {
 	}
 }
 
-// match finds the route of a request. It ignores a slash at the end: when godo asks for a cluster with an empty ID,
-// it gets the list.
+// match finds the route of a request. It ignores a slash at the end: like the real API, the emulator returns the list
+// when godo asks for a cluster with an empty ID.
 func (e *Emulator) match(request *http.Request) (found route, ids map[string]string) {
 	below, ok := strings.CutPrefix(request.URL.Path, basePath)
 	if !ok {

@@ -96,7 +96,8 @@ func (e *Emulator) refuse(x *exchange, left budget) (reply, bool) {
 	return reply{}, true
 }
 
-// carryOut lets the request take effect, between the two functions of the test's Interrupter.
+// carryOut lets the request take effect. The test's Interrupter runs before that, and the function that it returns runs
+// after that.
 func (e *Emulator) carryOut(x *exchange) reply {
 	end := e.begin(x)
 	done := e.apply(x)

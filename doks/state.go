@@ -107,7 +107,7 @@ type settings struct {
 	PeerToPeerRegistry *feature `json:"p2p_oci_registry_plugin,omitempty"`
 }
 
-// MaintenancePolicy is when a cluster may be maintained.
+// MaintenancePolicy says when DigitalOcean may maintain a cluster.
 type MaintenancePolicy struct {
 	StartTime string `json:"start_time"`
 	Duration  string `json:"duration"`

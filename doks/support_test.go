@@ -101,7 +101,7 @@ func (l *lab) do(method, path, body string) answer {
 	return got
 }
 
-// client is a godo client, which tries once unless options say otherwise.
+// client returns a godo client, which sends a request only once unless options say otherwise.
 func (l *lab) client(options ...godo.ClientOpt) *godo.Client {
 	l.Helper()
 	source := oauth2.StaticTokenSource(&oauth2.Token{AccessToken: fullToken})
@@ -115,7 +115,7 @@ func retrying(times int) godo.ClientOpt {
 	return godo.WithRetryAndBackoffs(godo.RetryConfig{RetryMax: times, RetryWaitMin: new(0.001), RetryWaitMax: new(0.01)})
 }
 
-// request is a minimal create request, with one pool of the given number of nodes.
+// request returns a minimal create request, with one pool of the given number of nodes.
 func request(name string, nodes int) *godo.KubernetesClusterCreateRequest {
 	return &godo.KubernetesClusterCreateRequest{
 		Name: name, RegionSlug: "nyc1", VersionSlug: "1.36",

@@ -99,7 +99,7 @@ func (c *cluster) view() Cluster {
 	}
 }
 
-// ipv4 is empty before the cluster has an address, and always for a highly available control plane, which has several.
+// ipv4 returns "" before the cluster has an address, and always for a highly available control plane, which has several.
 func (c *cluster) ipv4() string {
 	if c.HA || c.Endpoint == "" {
 		return ""
@@ -114,7 +114,7 @@ func (c *cluster) ipv4() string {
 	return server.Hostname()
 }
 
-// statusMessage is the cluster's message, or "provisioning" while a cluster without a message is being provisioned.
+// statusMessage returns the cluster's message, or "provisioning" while a cluster without a message is being provisioned.
 func (c *cluster) statusMessage() string {
 	if c.Message == "" && c.State == StateProvisioning {
 		return string(c.State)

@@ -24,8 +24,8 @@ func home() (string, error) {
 	return dir, makePrivate(dir)
 }
 
-// makePrivate makes a folder that only its owner can enter, and rejects one that another user may have prepared,
-// because files in it are run and deleted.
+// makePrivate makes a folder that only its owner can enter. It rejects a folder that another user may have prepared,
+// because the emulator trusts the files in it, and deletes them.
 func makePrivate(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("make a folder for the control planes: %w", err)
@@ -58,8 +58,7 @@ func OpenTemporary(assets string, out io.Writer) (*Kwok, error) {
 	return kwok, nil
 }
 
-// DeleteLeftovers removes the control planes of emulators that had no state file and were killed before they could
-// remove them.
+// DeleteLeftovers removes the control planes that emulators without a state file left behind because they were killed.
 func DeleteLeftovers(ctx context.Context, assets string, out io.Writer) error {
 	home, err := home()
 	if err != nil {

@@ -82,13 +82,13 @@ func TestCreate(t *testing.T) {
 	g.Expect(made.Pools).To(ConsistOf(And(HaveField("Name", "web"), HaveField("Size", "s-2vcpu-4gb"), HaveField("Count", 1))))
 
 	_, err = account.Create(t.Context(), cloud.Owner{UID: "another"}, newSpec("shop"))
-	g.Expect(cloud.Is(err, cloud.NameTaken)).To(BeTrue(), "the name is taken, found is %v, see Create in digitalocean.go", err)
+	g.Expect(cloud.Is(err, cloud.NameTaken)).To(BeTrue(), "the name is taken; found: %v, see Create in digitalocean.go", err)
 	wrong := newSpec("wrong")
 	wrong.Version = "0.1"
 	_, err = account.Create(t.Context(), cloud.Owner{UID: "owner"}, wrong)
-	g.Expect(cloud.Is(err, cloud.Refused)).To(BeTrue(), "there is no such version, found is %v", err)
+	g.Expect(cloud.Is(err, cloud.Refused)).To(BeTrue(), "there is no such version; found: %v", err)
 	_, err = answering(t, `{"kubernetes_cluster":null}`).Create(t.Context(), cloud.Owner{UID: "owner"}, newSpec("shop"))
-	g.Expect(cloud.Is(err, cloud.Unavailable)).To(BeTrue(), "the answer holds no cluster, found is %v, see Create in digitalocean.go", err)
+	g.Expect(cloud.Is(err, cloud.Unavailable)).To(BeTrue(), "the answer holds no cluster; found: %v, see Create in digitalocean.go", err)
 }
 
 func TestCreateNeedsTheAPI(t *testing.T) {
@@ -98,7 +98,7 @@ func TestCreateNeedsTheAPI(t *testing.T) {
 		writer.WriteHeader(http.StatusNotFound)
 	})
 	_, err := account.Create(t.Context(), cloud.Owner{UID: "owner"}, newSpec("shop"))
-	g.Expect(cloud.Is(err, cloud.Unavailable)).To(BeTrue(), "there is no such API, found is %v, see orUnavailable in request.go", err)
+	g.Expect(cloud.Is(err, cloud.Unavailable)).To(BeTrue(), "there is no such API; found: %v, see orUnavailable in request.go", err)
 }
 
 func TestDelete(t *testing.T) {
@@ -111,7 +111,7 @@ func TestDelete(t *testing.T) {
 	g.Expect(account.Delete(t.Context(), made.ID)).To(Succeed())
 	g.Expect(api.Effective("delete cluster")).To(HaveLen(1), "see Delete in digitalocean.go")
 	err = account.Delete(t.Context(), "0b5c0a52-0000-4000-8000-000000000003")
-	g.Expect(cloud.Is(err, cloud.NotFound)).To(BeTrue(), "there is no such cluster, found is %v, see Delete in digitalocean.go", err)
+	g.Expect(cloud.Is(err, cloud.NotFound)).To(BeTrue(), "there is no such cluster; found: %v, see Delete in digitalocean.go", err)
 }
 
 func TestStateThatTheLibraryDoesNotKnow(t *testing.T) {
@@ -197,7 +197,7 @@ func TestPageOfAProxy(t *testing.T) {
 	api, base := serve(t)
 	g.Expect(api.AddFault(doks.Fault{Kind: doks.FaultBadGateway})).To(Succeed())
 	_, err := digitalocean.New(token, base, http.DefaultTransport).Get(t.Context(), "1")
-	g.Expect(cloud.Is(err, cloud.Unavailable)).To(BeTrue(), "found is %v", err)
+	g.Expect(cloud.Is(err, cloud.Unavailable)).To(BeTrue(), "found: %v", err)
 	g.Expect(err).To(MatchError(And(ContainSubstring("502 Bad Gateway"), Not(ContainSubstring("<")))), "a page is no message, see messageOf in request.go")
 }
 
@@ -242,7 +242,7 @@ func TestFindNeedsToSeeTags(t *testing.T) {
 	g := NewWithT(t)
 	account := answering(t, `{"kubernetes_clusters":[{"id":"1","tags":[]}],"links":{},"meta":{"total":1}}`)
 	_, err := account.Find(t.Context(), cloud.Owner{UID: "owner"})
-	g.Expect(cloud.Is(err, cloud.Unauthorized)).To(BeTrue(), "found is %v", err)
+	g.Expect(cloud.Is(err, cloud.Unauthorized)).To(BeTrue(), "found: %v", err)
 	g.Expect(err).To(MatchError(ContainSubstring("the token needs the scope tag:read")))
 }
 
@@ -295,7 +295,7 @@ func TestAPoolIsNotGivenOtherMachines(t *testing.T) {
 	wanted[0].Size = "s-4vcpu-8gb"
 	api.ClearJournal()
 	_, err = account.UpdatePools(t.Context(), made, wanted)
-	g.Expect(cloud.Is(err, cloud.Refused)).To(BeTrue(), "found is %v", err)
+	g.Expect(cloud.Is(err, cloud.Refused)).To(BeTrue(), "found: %v", err)
 	g.Expect(err).To(MatchError(ContainSubstring("s-2vcpu-4gb")))
 	g.Expect(api.Journal()).To(BeEmpty())
 }
@@ -306,14 +306,14 @@ func TestEmptyAnswers(t *testing.T) {
 			g := NewWithT(t)
 			account := answering(t, body)
 			_, err := account.Get(t.Context(), "wanted")
-			g.Expect(cloud.Is(err, cloud.Unavailable)).To(BeTrue(), "found is %v", err)
+			g.Expect(cloud.Is(err, cloud.Unavailable)).To(BeTrue(), "found: %v", err)
 			_, err = account.Find(t.Context(), cloud.Owner{UID: "owner"})
 			g.Expect(cloud.Is(err, cloud.Unavailable)).To(BeTrue(), "it holds no list: %v", err)
 			if body == `{"kubernetes_cluster":{"id":"another"}}` {
 				return // this is a valid response to a create request
 			}
 			_, err = account.Create(t.Context(), cloud.Owner{UID: "owner"}, newSpec("shop"))
-			g.Expect(cloud.Is(err, cloud.Unavailable)).To(BeTrue(), "found is %v", err)
+			g.Expect(cloud.Is(err, cloud.Unavailable)).To(BeTrue(), "found: %v", err)
 		})
 	}
 }
@@ -331,7 +331,7 @@ func TestIdentityIsTheTeams(t *testing.T) {
 			g := NewWithT(t)
 			identity, err := answering(t, test.body).Identity(t.Context())
 			g.Expect(identity).To(Equal(test.want), "see Identity in digitalocean.go")
-			g.Expect(cloud.Is(err, cloud.Unavailable)).To(Equal(test.want == ""), "found is %v", err)
+			g.Expect(cloud.Is(err, cloud.Unavailable)).To(Equal(test.want == ""), "found: %v", err)
 		})
 	}
 }

@@ -25,7 +25,7 @@ import (
 const (
 	// cloudNamespace is where the emulator runs.
 	cloudNamespace = "kluster-e2e-cloud"
-	// cloudName is the host name that the operator uses for it.
+	// cloudName is the emulator's host name in the operator's requests.
 	cloudName = "do-emulator." + cloudNamespace + ".svc"
 	// cloudDays is how long the certificate is valid: longer than any test.
 	cloudDays = 24 * time.Hour
@@ -40,7 +40,7 @@ var cloudCertificate keyPair
 // startCloud runs the emulator until the specs have ended.
 func startCloud(ctx SpecContext) {
 	image := os.Getenv("EMULATOR_IMG")
-	Expect(image).NotTo(BeEmpty(), "start these tests by `make test-e2e`, which sets EMULATOR_IMG")
+	Expect(image).NotTo(BeEmpty(), "start these tests with `make test-e2e`, which sets EMULATOR_IMG")
 	DeferCleanup(func(ctx SpecContext) {
 		incluster.Kubectl(ctx, "delete", "namespace", cloudNamespace, "--ignore-not-found")
 	}, NodeTimeout(incluster.Timeout))

@@ -34,7 +34,7 @@ var _ = Describe("the operator", Ordered, func() {
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(progress).WithContext(ctx).Should(Equal("provisioning"), "the cloud makes the cluster")
 		incluster.Kubectl(ctx, "delete", "pod", kluster.Leader(ctx), "--namespace="+namespace, "--wait=false")
-		Expect(progress(ctx)).To(Equal("provisioning"), "the cloud is still at it when the operator goes")
+		Expect(progress(ctx)).To(Equal("provisioning"), "the cloud is still creating the cluster when the operator's pod is deleted")
 
 		kluster.WaitUntilConverged(ctx)
 		Expect(effective(ctx, "create cluster", "interrupted")).To(Equal(1), "creations of the cluster in the cloud's journal")
@@ -43,7 +43,7 @@ var _ = Describe("the operator", Ordered, func() {
 
 	It("deletes the cluster with its Kluster", func(ctx SpecContext) {
 		incluster.Kubectl(ctx, "delete", "kluster/interrupted", "--timeout=2m", "--namespace="+klusterNamespace)
-		Expect(clusters(ctx)).To(ConsistOf("small", "shop"), "the Kluster goes after its cluster")
+		Expect(clusters(ctx)).To(ConsistOf("small", "shop"), "when the Kluster is gone, so is its cluster")
 		Expect(effective(ctx, "delete cluster", "interrupted")).To(Equal(1), "deletions of the cluster in the cloud's journal")
 	}, SpecTimeout(incluster.Timeout))
 

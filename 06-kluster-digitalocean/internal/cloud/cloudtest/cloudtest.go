@@ -20,8 +20,8 @@ const timeout = 10 * time.Second
 // World is a cloud with an empty account, and several tokens that tests use with it. Creating or deleting a cluster
 // takes a moment, so that the tests can observe clusters in between.
 type World struct {
-	// Account has all permissions, ReadOnly may only read, Narrow may not read its account's identity, and Stranger has
-	// a token that the cloud does not know.
+	// Account has all permissions, ReadOnly can only read, Narrow can't read its account's identity, and Stranger has a
+	// token that the cloud does not know.
 	Account, ReadOnly, Narrow, Stranger cloud.CloudProvider
 	// Neighbour has all permissions in another account.
 	Neighbour cloud.CloudProvider

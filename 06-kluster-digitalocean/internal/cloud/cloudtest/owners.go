@@ -21,8 +21,8 @@ func testFind(t *testing.T, world World) {
 	for _, each := range []*cloud.Cluster{made, found} {
 		g.Expect(each.Name).To(gomega.Equal(world.Spec.Name))
 		g.Expect(each.Region).To(gomega.Equal(world.Spec.Region))
-		g.Expect(each.Version).To(gomega.Equal(world.Spec.Version), "the version is known in every state, and this one is %q", each.State)
-		g.Expect(wishes(each.Pools)).To(gomega.Equal(world.Spec.Pools), "pools, and their sizes, are those asked for in every state, and this one is %q", each.State)
+		g.Expect(each.Version).To(gomega.Equal(world.Spec.Version), "the version must be that of the spec in every state, also in %q", each.State)
+		g.Expect(wishes(each.Pools)).To(gomega.Equal(world.Spec.Pools), "the pools must be those of the spec in every state, also in %q", each.State)
 		g.Expect(each.Owners).To(gomega.Equal([]cloud.Owner{owner}))
 	}
 	found, err = world.Account.Find(t.Context(), other)

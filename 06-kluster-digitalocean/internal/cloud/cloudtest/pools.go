@@ -123,7 +123,7 @@ func (w World) await(t *testing.T, id string) *cloud.Cluster {
 		}
 		g.Expect(found.ID).To(gomega.Equal(id))
 		if found.Version == "" {
-			gomega.StopTrying(fmt.Sprintf("the cluster is %q and has no version: it is known in every state", found.State)).Now()
+			gomega.StopTrying(fmt.Sprintf("the cluster is %q and has no version: a cluster must have one in every state", found.State)).Now()
 		}
 		g.Expect(found.State).To(gomega.Equal(cloud.StateRunning), found.Message)
 	}).WithTimeout(timeout).Should(gomega.Succeed())
@@ -136,7 +136,7 @@ func (w World) expect(t *testing.T, err error, problem cloud.Problem) {
 	g := gomega.NewWithT(t)
 	g.Expect(err).To(gomega.HaveOccurred(), "expected is %q", problem)
 	answer, answered := errors.AsType[*cloud.Error](err)
-	g.Expect(answered).To(gomega.BeTrue(), "expected is a *cloud.Error, found is: %v", err)
+	g.Expect(answered).To(gomega.BeTrue(), "expected a *cloud.Error, found: %v", err)
 	g.Expect(answer.Problem).To(gomega.Equal(problem), err.Error())
 	g.Expect(answer.Message).NotTo(gomega.BeEmpty())
 	for _, token := range w.Tokens {

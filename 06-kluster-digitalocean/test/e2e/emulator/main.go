@@ -37,9 +37,9 @@ func run(ctx context.Context) error {
 	address := flag.String("listen", ":8443", "`address` to listen on")
 	certificates := flag.String("certificates", "/certificates", "`folder` with tls.crt and tls.key")
 	token := flag.String("token", "", "`token` that may do everything")
-	flag.DurationVar(&options.ProvisionTime, "provision-time", options.ProvisionTime, "`time` that a cluster is provisioning")
-	flag.DurationVar(&options.NodeTime, "node-time", options.NodeTime, "`time` that a node takes to run, and to go")
-	flag.DurationVar(&options.DeleteTime, "delete-time", options.DeleteTime, "`time` that a cluster stays after its deletion was asked for")
+	flag.DurationVar(&options.ProvisionTime, "provision-time", options.ProvisionTime, "`time` that provisioning a cluster takes")
+	flag.DurationVar(&options.NodeTime, "node-time", options.NodeTime, "`time` that a node takes to start, to drain and to be removed")
+	flag.DurationVar(&options.DeleteTime, "delete-time", options.DeleteTime, "`time` that deleting a cluster takes")
 	flag.Parse()
 	options.Tokens = []string{*token}
 	options.Log = slog.New(slog.NewTextHandler(os.Stdout, nil))
