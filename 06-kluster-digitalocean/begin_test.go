@@ -261,7 +261,7 @@ func TestConnectProtectsTheSecret(t *testing.T) {
 				if test.wantMessage != "" {
 					g.Expect(blocking.message).To(And(ContainSubstring("digitalocean"), ContainSubstring(test.wantMessage)), "see protectSecret in token.go")
 				}
-				g.Expect(blocking.credentials).To(Equal(!test.refused), "the condition CredentialsReady tells whether the token is the problem, see blockedByToken in errors.go")
+				g.Expect(blocking.credentials).To(Equal(!test.refused), "the condition CredentialsReady says whether the token is the problem, see blockedByToken in errors.go")
 				g.Expect(blocking.transient != nil).To(Equal(test.refused), "a policy may change at any time, and no event announces that")
 			} else {
 				g.Expect(err).NotTo(HaveOccurred(), "see protectSecret in token.go")

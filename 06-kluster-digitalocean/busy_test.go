@@ -39,7 +39,7 @@ var _ = Describe("a busy cloud", func() {
 		expectOneCluster(kluster)
 	}, SpecTimeout(specTimeout))
 
-	It("gets no request for any Kluster whose token it has asked to pause", func(ctx SpecContext) {
+	It("gets no request with a token for which it has asked for a pause", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		account := clouds.of(namespace)
 		options := testOptions(namespace)

@@ -40,7 +40,7 @@ func defaultCloud() cloudOptions {
 
 func (o *cloudOptions) bind(set *flag.FlagSet) {
 	set.StringVar(&o.url, "do-api-url", o.url, "`URL` of DigitalOcean's API, or of its emulator")
-	set.Float64Var(&o.qps, "do-api-qps", o.qps, "requests a second to that API with one token, of all workers together")
+	set.Float64Var(&o.qps, "do-api-qps", o.qps, "requests a second to that API with one token, from all workers together")
 	set.IntVar(&o.burst, "do-api-burst", o.burst, "requests that may exceed --do-api-qps for a moment")
 }
 

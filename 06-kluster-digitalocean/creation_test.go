@@ -53,7 +53,7 @@ var _ = Describe("one Kluster makes one cluster", func() {
 		Entry("takes effect, and the connection drops", []doks.Fault{creating(doks.FaultDrop, true)}, SpecTimeout(specTimeout)),
 		Entry("takes effect, and the answer is cut off", []doks.Fault{creating(doks.FaultCut, false)}, SpecTimeout(specTimeout)),
 		Entry("takes effect, and the answer is 500", []doks.Fault{creating(doks.FaultServerError, true)}, SpecTimeout(specTimeout)),
-		Entry("takes effect, and the answer is the page of a proxy", []doks.Fault{creating(doks.FaultBadGateway, true)}, SpecTimeout(specTimeout)),
+		Entry("takes effect, and the answer is a proxy's page", []doks.Fault{creating(doks.FaultBadGateway, true)}, SpecTimeout(specTimeout)),
 		Entry("takes effect, and the answer is 503", []doks.Fault{creating(doks.FaultUnavailable, true)}, SpecTimeout(specTimeout)),
 		Entry("fails twice before it takes effect", []doks.Fault{creating(doks.FaultServerError, false), creating(doks.FaultBadGateway, false)}, SpecTimeout(specTimeout)),
 		Entry("takes effect, the answer is lost, and the list lags behind", []doks.Fault{creating(doks.FaultDrop, true), lagging(500 * time.Millisecond)}, SpecTimeout(specTimeout)),
@@ -119,7 +119,7 @@ var _ = Describe("one Kluster makes one cluster", func() {
 		Expect(cluster.Client.Delete(ctx, readSecret(ctx, Default, namespace, "shop-kubeconfig"))).To(Succeed())
 		change(ctx, kluster, func() { kluster.Spec.NodePools[0].Count = 2 })
 		ready := expectReason(ctx, kluster, klusterv1alpha1.ReasonUnavailable)
-		Expect(ready.Message).NotTo(ContainSubstring("delete"), "the cluster lives, see cloudError in errors.go")
+		Expect(ready.Message).NotTo(ContainSubstring("delete"), "the cluster still exists, see cloudError in errors.go")
 		restore()
 		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
 		Expect(account.Clusters()).To(ConsistOf(HaveField("ID", kluster.Status.KlusterID)))

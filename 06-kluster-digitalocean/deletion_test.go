@@ -248,7 +248,7 @@ var _ = Describe("a deleted Kluster stays until its cluster is gone", func() {
 		Expect(account.Clusters()).To(BeEmpty())
 		account.ClearJournal()
 		consistently(ctx, func(g Gomega) { // the cache may lag behind briefly, so a few requests are allowed
-			g.Expect(len(account.Journal())).To(BeNumerically("<", 3), "there is nothing more to ask")
+			g.Expect(len(account.Journal())).To(BeNumerically("<", 3), "the operator has nothing more to ask the cloud")
 		})
 		change(ctx, kluster, func() { kluster.Finalizers = nil })
 		expectGone(ctx, kluster)

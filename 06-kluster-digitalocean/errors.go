@@ -66,7 +66,7 @@ func notOurs(kluster *klusterv1alpha1.Kluster, cluster *cloud.Cluster) error {
 		}
 		found = "the owner tag " + strings.Join(tags, " and ")
 	}
-	return blocked(klusterv1alpha1.ReasonNotOwned, "cluster %s has %s: to give it to this Kluster, let %s be its only tag of that kind; to give it up, set spec.deletionPolicy to Orphan and delete this Kluster",
+	return blocked(klusterv1alpha1.ReasonNotOwned, "cluster %s has %s: to give it to this Kluster, make %s its only owner tag; to give it up, set spec.deletionPolicy to Orphan and delete this Kluster",
 		cluster.ID, found, ownerOf(kluster).Tag())
 }
 

@@ -95,7 +95,7 @@ func TestActOnWhatIsFound(t *testing.T) {
 			_, err := r.act(t.Context(), test.kluster, observation{cloud: &recordingAccount{}, account: "acme", cluster: test.cluster})
 			if test.wantReason != "" {
 				blocking, isBlocked := errors.AsType[*blockedError](err)
-				g.Expect(isBlocked).To(BeTrue(), "expected %s, found %v: see act in reconcile.go", test.wantReason, err)
+				g.Expect(isBlocked).To(BeTrue(), "expected %s, found: %v, see act in reconcile.go", test.wantReason, err)
 				g.Expect(blocking.reason).To(Equal(test.wantReason))
 				g.Expect(patches(r.api.Actions())).To(BeEmpty(), "the record stays as it is")
 				return

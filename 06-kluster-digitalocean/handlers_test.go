@@ -75,23 +75,23 @@ func TestHandlers(t *testing.T) {
 			},
 			want: []string{"front"},
 		},
-		"a Secret without owner goes": {
+		"a Secret without an owner is deleted": {
 			event: func(c *controller) {
 				c.secretChanged(changed(func(secret *corev1.Secret) { secret.OwnerReferences = nil }))
 			},
 		},
-		"a Secret of a later version of the group": {
+		"a Secret whose owner has a later version": {
 			event: func(c *controller) {
 				c.secretChanged(changed(owner(func(reference *metav1.OwnerReference) { reference.APIVersion = klusterv1alpha1.GroupName + "/v2" })))
 			},
 			want: []string{"front"},
 		},
-		"a Secret of another group": {
+		"a Secret whose owner is in another group": {
 			event: func(c *controller) {
 				c.secretChanged(changed(owner(func(reference *metav1.OwnerReference) { reference.APIVersion = "example.org/v1" })))
 			},
 		},
-		"a Secret of another kind": {
+		"a Secret whose owner is of another kind": {
 			event: func(c *controller) {
 				c.secretChanged(changed(owner(func(reference *metav1.OwnerReference) { reference.Kind = "Cluster" })))
 			},

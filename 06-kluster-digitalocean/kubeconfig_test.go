@@ -215,7 +215,7 @@ func fillNamespace(ctx context.Context, namespace string) *corev1.ResourceQuota 
 	Expect(cluster.Client.Create(ctx, quota)).To(Succeed())
 	eventually(ctx, func(g Gomega) {
 		g.Expect(cluster.Client.Get(ctx, client.ObjectKeyFromObject(quota), quota)).To(Succeed())
-		g.Expect(quota.Status.Used).NotTo(BeEmpty(), "the quota does not count yet")
+		g.Expect(quota.Status.Used).NotTo(BeEmpty(), "the quota is not in effect yet")
 	})
 	return quota
 }

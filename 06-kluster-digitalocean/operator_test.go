@@ -55,7 +55,7 @@ var operator = operatortest.Operator{
 	},
 	Ascending: []string{"spec.version"},
 	Immutable: []string{"spec.name", "spec.region"},
-	Fixed:     map[string]string{"spec.deletionPolicy": "a cluster that Orphan keeps looks like a leak; a spec in ownership_test.go tests Orphan"},
+	Fixed:     map[string]string{"spec.deletionPolicy": "Orphan keeps the cluster, which these tests would take for a leak; ownership_test.go tests it"},
 	Normalize: hideChance,
 }
 

@@ -82,7 +82,7 @@ var _ = Describe("the cluster's ID", func() {
 			g.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "the Kluster is still there: %v", err)
 		})
 		Expect(account.Clusters()).To(ContainElement(HaveField("ID", theirs.Status.KlusterID)))
-		Expect(account.Clusters()).NotTo(ContainElement(HaveField("ID", own)), "its own is found by the tag, see findCluster in reconcile.go")
+		Expect(account.Clusters()).NotTo(ContainElement(HaveField("ID", own)), "the Kluster's own cluster is found by its tag, see findCluster in reconcile.go")
 		expectReason(ctx, theirs, klusterv1alpha1.ReasonRunning)
 	},
 		Entry("the ID of another Kluster's cluster, does not delete that cluster", func(theirs *klusterv1alpha1.Kluster) string { return theirs.Status.KlusterID }, SpecTimeout(specTimeout)),
@@ -91,7 +91,7 @@ var _ = Describe("the cluster's ID", func() {
 })
 
 var _ = Describe("a cluster", func() {
-	It("moves to another Kluster when someone changes its tag in the cloud, and the first Kluster lets it go", func(ctx SpecContext) {
+	It("moves to another Kluster when someone changes its tag in the cloud, and the first Kluster gives it up", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		account := clouds.of(namespace)
 		startOperator(testOptions(namespace))
@@ -113,10 +113,10 @@ var _ = Describe("a cluster", func() {
 		expectGone(ctx, first)
 		expectOneCluster(second)
 		Expect(requests(account, http.MethodDelete)).To(BeEmpty())
-		Expect(account.Clusters()[0].NodePools).To(ConsistOf(HaveField("Count", 1)), "the first Kluster changes nothing any more")
+		Expect(account.Clusters()[0].NodePools).To(ConsistOf(HaveField("Count", 1)), "the operator changes nothing for the first Kluster any more")
 	}, SpecTimeout(specTimeout))
 
-	It("is adopted by a Kluster that was restored from a backup, once its tag names that one", func(ctx SpecContext) {
+	It("is adopted by a Kluster that was restored from a backup, once the cluster has that Kluster's tag", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		account := clouds.of(namespace)
 		startOperator(testOptions(namespace))
@@ -129,7 +129,7 @@ var _ = Describe("a cluster", func() {
 		restored.Annotations = lost.Annotations
 		Expect(cluster.Client.Create(ctx, restored)).To(Succeed())
 		ready := expectReason(ctx, restored, klusterv1alpha1.ReasonNotOwned)
-		Expect(ready.Message).To(And(ContainSubstring(ownerOf(lost).Tag()), ContainSubstring(ownerOf(restored).Tag())), "it tells what to do")
+		Expect(ready.Message).To(And(ContainSubstring(ownerOf(lost).Tag()), ContainSubstring(ownerOf(restored).Tag())), "the message says what to do")
 		Expect(account.Effective("create cluster")).To(HaveLen(1), "no second cluster is made")
 		retag(namespace, restored)
 		expectReason(ctx, restored, klusterv1alpha1.ReasonRunning)

@@ -68,7 +68,7 @@ func TestProgress(t *testing.T) {
 			}
 			g.Expect(err != nil).To(Equal(test.wantError), "an error means that something must change first: %v", err)
 			g.Expect(found.reason).To(Equal(test.wantReason), "see inProgress and update in reconcile.go")
-			g.Expect(found.requeueAfter).To(Equal(test.wantAfter), "no event tells when to look again")
+			g.Expect(found.requeueAfter).To(Equal(test.wantAfter), "no event says when to look again")
 			g.Expect(found.message).NotTo(BeEmpty())
 		})
 	}
@@ -106,7 +106,7 @@ func TestUpdateOrder(t *testing.T) {
 				return
 			}
 			blocking, isBlocked := errors.AsType[*blockedError](err)
-			g.Expect(isBlocked).To(BeTrue(), "expected %s, found %v: see update in reconcile.go", test.wantReason, err)
+			g.Expect(isBlocked).To(BeTrue(), "expected %s, found: %v, see update in reconcile.go", test.wantReason, err)
 			g.Expect(blocking.reason).To(Equal(test.wantReason))
 			if test.state == cloud.StateDegraded {
 				g.Expect(blocking.message).To(ContainSubstring("a disk is slow"), "the cloud's own words help, see update in reconcile.go")
@@ -282,7 +282,7 @@ func TestReleaseEndsWithTheKlustersFinalizer(t *testing.T) {
 	refuse := errors.New("the API server is away")
 	r.kube.PrependReactor("patch", "secrets", failing(&refuse))
 	g.Expect(r.release(t.Context(), kluster)).To(MatchError(refuse), "see unprotectSecrets in token.go")
-	g.Expect(r.live(t).Finalizers).To(ContainElement(klusterv1alpha1.Finalizer), "the Kluster's finalizer goes last: the next try still knows the Kluster, see release in deletion.go")
+	g.Expect(r.live(t).Finalizers).To(ContainElement(klusterv1alpha1.Finalizer), "the Kluster's finalizer must go last, so that the next try still finds the Kluster, see release in deletion.go")
 	refuse = nil
 	g.Expect(r.release(t.Context(), kluster)).To(Succeed())
 	g.Expect(r.secret(t).Finalizers).To(ConsistOf("inspirit941.dev/kluster-of-another"), "see unprotectSecrets in token.go")

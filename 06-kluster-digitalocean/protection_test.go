@@ -228,7 +228,7 @@ var _ = Describe("a namespace that is deleted", SpecPriority(-1), func() {
 			g.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "the namespace is still there, see token.go: %v", found.Status.Conditions)
 		}).WithContext(ctx).WithTimeout(specTimeout).WithPolling(checkInterval).Should(Succeed())
 		account := clouds.of(terminating)
-		Expect(account.Clusters()).To(BeEmpty(), "a cluster without a Kluster is paid for")
+		Expect(account.Clusters()).To(BeEmpty(), "a cluster without a Kluster still costs money")
 		Expect(account.Effective("create cluster")).To(HaveLen(1))
 		Expect(account.Effective("delete cluster")).To(HaveLen(1))
 	}, SpecTimeout(specTimeout+convergeTimeout))

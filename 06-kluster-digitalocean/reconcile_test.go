@@ -21,12 +21,12 @@ func TestConsistencyWindow(t *testing.T) {
 		ran, recorded bool
 		want          time.Duration
 	}{
-		"it is missed for the first time":              {want: 30 * time.Second},
-		"it was missed before":                         {missing: 10 * time.Second, want: 20 * time.Second},
-		"it was made, and is not shown by its ID yet":  {missing: 10 * time.Second, recorded: true, want: 20 * time.Second},
-		"it has run: it was shown before":              {recorded: true, ran: true, want: 0},
-		"it has run, and its ID was lost":              {missing: 10 * time.Second, ran: true, want: 20 * time.Second},
-		"the window is over, and not a moment earlier": {missing: 30 * time.Second, want: 0},
+		"it is missed for the first time":                {want: 30 * time.Second},
+		"it was missed before":                           {missing: 10 * time.Second, want: 20 * time.Second},
+		"it was created, but is not shown by its ID yet": {missing: 10 * time.Second, recorded: true, want: 20 * time.Second},
+		"it has run, so it was shown before":             {recorded: true, ran: true, want: 0},
+		"it has run, and its ID was lost":                {missing: 10 * time.Second, ran: true, want: 20 * time.Second},
+		"the window is over, and not a moment earlier":   {missing: 30 * time.Second, want: 0},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -68,7 +68,7 @@ func TestIsHandedOver(t *testing.T) {
 			cluster.Owners = test.owners
 			g.Expect(isHandedOver(storedKluster(), cluster)).To(Equal(test.want), "see isHandedOver in compare.go")
 			g.Expect(cluster.IsOwnedBy(ours)).To(Equal(test.wantOurs), "see IsOwnedBy in internal/cloud")
-			g.Expect(notOurs(storedKluster(), cluster).Error()).To(ContainSubstring("let kluster-uid:uid-of-front be its only tag"), "it tells what to do")
+			g.Expect(notOurs(storedKluster(), cluster).Error()).To(ContainSubstring("make kluster-uid:uid-of-front its only owner tag"), "the message says what to do")
 		})
 	}
 }
@@ -93,7 +93,7 @@ func TestCloudSpec(t *testing.T) {
 			{Name: "jobs", Size: "c-4", Autoscale: &cloud.Autoscale{Min: 1, Max: 4}},
 		},
 	}))
-	g.Expect(ownerOf(kluster)).To(Equal(cloud.Owner{UID: "uid-of-front"}), "a name is used again, a UID is not")
+	g.Expect(ownerOf(kluster)).To(Equal(cloud.Owner{UID: "uid-of-front"}), "names are reused, UIDs are not")
 }
 
 func TestIsComplete(t *testing.T) {

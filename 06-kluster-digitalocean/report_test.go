@@ -33,17 +33,17 @@ func TestReport(t *testing.T) {
 		// wantReason is the reason of the condition Ready; "" means that the status is not written.
 		wantReason string
 	}{
-		"a result":                          {next: running, wantReason: "Running"},
-		"a result that asks to look again":  {next: result{"Updating", "wait", time.Minute}, wantAfter: time.Minute, wantReason: "Updating"},
-		"metadata or a Secret was written":  {},
-		"a terminal error":                  {err: blocked("NameTaken", "exists"), wantAfter: 30 * time.Second, wantReason: "NameTaken"},
-		"a terminal error with a time":      {err: &blockedError{reason: "Failed", message: "no", requeueAfter: time.Hour}, wantAfter: time.Hour, wantReason: "Failed"},
-		"a first transient error":           {err: transient, wantErr: outage},
-		"a third transient error":           {err: transient, failures: 2, wantErr: outage},
-		"a fourth transient error":          {err: transient, failures: 3, wantErr: outage, wantReason: "Unavailable"},
-		"a pause, and nothing was reported": {err: &rateLimitedError{left: time.Minute}, wantAfter: time.Minute, wantReason: "Unavailable"},
-		"a pause, and all was reported":     {err: &rateLimitedError{left: time.Minute}, reported: true, wantAfter: time.Minute},
-		"an error of the API server":        {err: conflict, failures: 9, wantErr: conflict},
+		"a result":                             {next: running, wantReason: "Running"},
+		"a result with a requeue time":         {next: result{"Updating", "wait", time.Minute}, wantAfter: time.Minute, wantReason: "Updating"},
+		"metadata or a Secret was written":     {},
+		"a terminal error":                     {err: blocked("NameTaken", "exists"), wantAfter: 30 * time.Second, wantReason: "NameTaken"},
+		"a terminal error with a requeue time": {err: &blockedError{reason: "Failed", message: "no", requeueAfter: time.Hour}, wantAfter: time.Hour, wantReason: "Failed"},
+		"a first transient error":              {err: transient, wantErr: outage},
+		"a third transient error":              {err: transient, failures: 2, wantErr: outage},
+		"a fourth transient error":             {err: transient, failures: 3, wantErr: outage, wantReason: "Unavailable"},
+		"a pause, and nothing was reported":    {err: &rateLimitedError{left: time.Minute}, wantAfter: time.Minute, wantReason: "Unavailable"},
+		"a pause, and all was reported":        {err: &rateLimitedError{left: time.Minute}, reported: true, wantAfter: time.Minute},
+		"an error of the API server":           {err: conflict, failures: 9, wantErr: conflict},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -70,7 +70,7 @@ func TestReport(t *testing.T) {
 			g.Expect(err).NotTo(HaveOccurred())
 			ready := meta.FindStatusCondition(written.Status.Conditions, klusterv1alpha1.ConditionReady)
 			if test.wantReason == "" {
-				g.Expect(written.Status).To(Equal(kluster.Status), "no status was to be written, see report and isReported in status.go")
+				g.Expect(written.Status).To(Equal(kluster.Status), "the status must not be written, see report and isReported in status.go")
 				return
 			}
 			g.Expect(ready).To(HaveValue(HaveField("Reason", test.wantReason)))

@@ -36,8 +36,8 @@ var _ = Describe("the rules of types.go", func() {
 		Expect(apierrors.IsInvalid(err)).To(BeTrue(), "found: %v", err)
 		Expect(err).To(MatchError(ContainSubstring(refusal)))
 	},
-		Entry("allow a later minor version, also from 9 to 10", version("1.9"), version("1.10"), "", SpecTimeout(specTimeout)),
-		Entry("refuse an earlier minor version, also from 10 to 9", version("1.10"), version("1.9"), "can't go back", SpecTimeout(specTimeout)),
+		Entry("allow a later minor version, even from 9 to 10", version("1.9"), version("1.10"), "", SpecTimeout(specTimeout)),
+		Entry("refuse an earlier minor version, even from 10 to 9", version("1.10"), version("1.9"), "can't go back", SpecTimeout(specTimeout)),
 		Entry("refuse a slug of an earlier minor version", version("1.37"), version("1.36.5-do.1"), "can't go back", SpecTimeout(specTimeout)),
 		Entry("allow any patch, which the cloud checks", version("1.36.5-do.1"), version("1.36.3-do.0"), "", SpecTimeout(specTimeout)),
 		Entry("allow a slug to become its minor version", version("1.36.5-do.1"), version("1.36"), "", SpecTimeout(specTimeout)),

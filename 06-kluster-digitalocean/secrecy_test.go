@@ -55,7 +55,7 @@ var _ = Describe("secrecy", func() {
 		})
 		expectNoSecretInEvents(ctx, namespace)
 		klog.Background().V(4).Info("A line that only debuggers want")
-		Expect(logged.count("A line that only debuggers want")).To(Equal(1), "tokens are looked for at all levels, see TestKluster in suite_test.go")
+		Expect(logged.count("A line that only debuggers want")).To(Equal(1), "the log is searched for tokens at all levels, see TestKluster in suite_test.go")
 		Expect(logged.count("Working")).To(BeNumerically(">", 0), "the log was read")
 		Expect(logged.count("Reconcile failed")).To(BeNumerically(">", errors), "errors of the cloud are logged")
 	}, SpecTimeout(specTimeout))

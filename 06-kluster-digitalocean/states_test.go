@@ -235,7 +235,7 @@ var _ = Describe("events", func() {
 		expectReason(ctx, kluster, klusterv1alpha1.ReasonDegraded)
 		looks := len(account.Journal())
 		eventually(ctx, func(g Gomega) {
-			g.Expect(len(account.Journal())).To(BeNumerically(">", looks+5), "it looks again and again")
+			g.Expect(len(account.Journal())).To(BeNumerically(">", looks+5), "the operator keeps polling")
 		})
 		expectGone(ctx, kluster)
 		eventually(ctx, func(g Gomega) {

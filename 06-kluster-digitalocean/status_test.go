@@ -125,7 +125,7 @@ func TestNewStatusOfACluster(t *testing.T) {
 	wait := blocked(klusterv1alpha1.ReasonUnavailable, "wait")
 	unseen := statusOf(t, kluster, observation{}, result{reason: wait.reason, message: wait.message}, wait)
 	g.Expect(unseen).To(And(HaveField("KlusterID", "id-of-front"), HaveField("Progress", "running"), HaveField("NodePools", HaveLen(1))),
-		"what could not be observed stays as it was")
+		"fields that could not be observed keep their values")
 
 	strange := observedCluster(cloud.StateDegraded)
 	strange.cluster.Owners = []cloud.Owner{{UID: "uid-of-another"}}
@@ -143,7 +143,7 @@ func TestNewConditionsOfACluster(t *testing.T) {
 	wait := blocked(klusterv1alpha1.ReasonUnavailable, "wait")
 	unseen := statusOf(t, kluster, observation{}, result{reason: wait.reason, message: wait.message}, wait)
 	provisioned := meta.FindStatusCondition(unseen.Conditions, klusterv1alpha1.ConditionProvisioned)
-	g.Expect(provisioned).To(HaveValue(HaveField("Status", metav1.ConditionTrue)), "it says that the cluster has run")
+	g.Expect(provisioned).To(HaveValue(HaveField("Status", metav1.ConditionTrue)), "the condition says that the cluster has run")
 
 	kluster.Generation++
 	g.Expect(statusOf(t, kluster, observed, running, nil).Conditions).To(HaveEach(HaveField("ObservedGeneration", kluster.Generation)))

@@ -100,7 +100,7 @@ func removeKlusters(ctx context.Context, namespace string) {
 		g.Expect(list.Items).To(BeEmpty(), "every Kluster must be gone in the end, see delete in deletion.go")
 	})
 	//workshop:step 6.13c
-	Expect(madeByKlusters(clouds.of(namespace))).To(BeEmpty(), "a cluster without a Kluster is paid for, see delete in deletion.go")
+	Expect(madeByKlusters(clouds.of(namespace))).To(BeEmpty(), "a cluster without a Kluster still costs money, see delete in deletion.go")
 }
 
 // runWith runs an operator whose requests go through wrap, unless wrap is nil. The operator ends when stop is called or
@@ -142,7 +142,7 @@ func expectReason(ctx context.Context, kluster *klusterv1alpha1.Kluster, reason 
 		err := cluster.Client.Get(ctx, client.ObjectKeyFromObject(kluster), kluster)
 		g.Expect(apierrors.IsNotFound(err)).To(BeFalse(), "the Kluster is gone, and with it the ID of its cluster")
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(secretsIn(asJSON(kluster))).To(BeEmpty(), "the token belongs in its Secret only")
+		g.Expect(secretsIn(asJSON(kluster))).To(BeEmpty(), "the token belongs only in its Secret")
 		ready = meta.FindStatusCondition(kluster.Status.Conditions, klusterv1alpha1.ConditionReady)
 		g.Expect(ready).NotTo(BeNil(), "the Kluster has no condition Ready yet, see updateStatus in status.go")
 		g.Expect(ready.Reason).To(Equal(reason), "Ready is %s: %s", ready.Status, ready.Message)

@@ -65,7 +65,7 @@ var _ = Describe("the token", func() {
 		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
 	}, SpecTimeout(specTimeout))
 
-	It("is read again in each reconcile: a revoked one is reported, and the next one used", func(ctx SpecContext) {
+	It("is read again in each reconcile: a revoked one is reported, and the next one is used", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		startOperator(testOptions(namespace))
 		kluster := create(ctx, namespace, "shop")

@@ -244,7 +244,7 @@ func (a *Account) upgradeTo(ctx context.Context, cluster *cloud.Cluster, version
 	if slug == "" {
 		message := fmt.Sprintf("it offers no upgrade from %s to %s", cluster.Version, version)
 		if len(others) > 0 {
-			message += ", but to " + strings.Join(others, ", ")
+			message += ", only to " + strings.Join(others, ", ")
 		}
 		return "", &cloud.Error{Problem: cloud.Refused, Message: message}
 	}

@@ -166,12 +166,12 @@ func TestLostAnswers(t *testing.T) {
 		// answered means that the cloud does respond.
 		answered bool
 	}{
-		"dropped before the effect": {fault: doks.Fault{Kind: doks.FaultDrop}},
-		"dropped after the effect":  {fault: doks.Fault{Kind: doks.FaultDrop, After: true}, made: 1},
-		"cut off":                   {fault: doks.Fault{Kind: doks.FaultCut}, made: 1},
-		"500 after the effect":      {fault: doks.Fault{Kind: doks.FaultServerError, After: true}, made: 1, answered: true},
-		"a page after the effect":   {fault: doks.Fault{Kind: doks.FaultBadGateway, After: true}, made: 1, answered: true},
-		"too many requests":         {fault: doks.Fault{Kind: doks.FaultTooMany}, answered: true},
+		"dropped before the effect":       {fault: doks.Fault{Kind: doks.FaultDrop}},
+		"dropped after the effect":        {fault: doks.Fault{Kind: doks.FaultDrop, After: true}, made: 1},
+		"cut off":                         {fault: doks.Fault{Kind: doks.FaultCut}, made: 1},
+		"500 after the effect":            {fault: doks.Fault{Kind: doks.FaultServerError, After: true}, made: 1, answered: true},
+		"a proxy's page after the effect": {fault: doks.Fault{Kind: doks.FaultBadGateway, After: true}, made: 1, answered: true},
+		"too many requests":               {fault: doks.Fault{Kind: doks.FaultTooMany}, answered: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -198,7 +198,7 @@ func TestPageOfAProxy(t *testing.T) {
 	g.Expect(api.AddFault(doks.Fault{Kind: doks.FaultBadGateway})).To(Succeed())
 	_, err := digitalocean.New(token, base, http.DefaultTransport).Get(t.Context(), "1")
 	g.Expect(cloud.Is(err, cloud.Unavailable)).To(BeTrue(), "found: %v", err)
-	g.Expect(err).To(MatchError(And(ContainSubstring("502 Bad Gateway"), Not(ContainSubstring("<")))), "a page is no message, see messageOf in request.go")
+	g.Expect(err).To(MatchError(And(ContainSubstring("502 Bad Gateway"), Not(ContainSubstring("<")))), "a page is not a message, see messageOf in request.go")
 }
 
 func TestNotFoundIsAProofOnlyFromTheAPI(t *testing.T) {
@@ -250,7 +250,7 @@ func TestUpgradeAsksForWhatIsOffered(t *testing.T) {
 	tests := map[string]struct{ version, offered, want, refusal string }{
 		"a minor version is the newest patch offered": {version: "1.37", offered: `[{"slug":"1.37.9-do.0"},{"slug":"1.37.10-do.0"},{"slug":"1.37.10-do.1"},{"slug":"1.36.9-do.1"}]`, want: "1.37.10-do.1"},
 		"a slug is used unchanged":                    {version: "1.37.9-do.0", offered: `[]`, want: "1.37.9-do.0"},
-		"another patch comes first":                   {version: "1.37", offered: `[{"slug":"1.36.9-do.1"}]`, refusal: "it offers no upgrade from 1.36.5-do.1 to 1.37, but to 1.36.9-do.1"},
+		"another patch comes first":                   {version: "1.37", offered: `[{"slug":"1.36.9-do.1"}]`, refusal: "it offers no upgrade from 1.36.5-do.1 to 1.37, only to 1.36.9-do.1"},
 		"1.3 does not mean 1.37":                      {version: "1.3", offered: `[{"slug":"1.37.1-do.0"}]`, refusal: "never goes back to 1.3: "},
 		"nothing is offered":                          {version: "1.37", offered: `null`, refusal: "it offers no upgrade from 1.36.5-do.1 to 1.37"},
 		"it was upgraded past a patch":                {version: "1.36.4-do.0", offered: `[]`, refusal: "the cluster runs 1.36.5-do.1, and a cluster never goes back to 1.36.4-do.0: ask for the version that it runs, or a later one"},

@@ -139,7 +139,7 @@ func testVersions(t *testing.T, world World) {
 		made, err := world.Account.Create(t.Context(), owner, spec)
 		g.Expect(err).NotTo(gomega.HaveOccurred())
 		running := world.await(t, made.ID)
-		g.Expect(running.Version).NotTo(gomega.Equal(version), "a cluster has a slug")
+		g.Expect(running.Version).NotTo(gomega.Equal(version), "the version of a cluster is a slug")
 		changed, err := world.Account.Upgrade(t.Context(), running, version)
 		g.Expect(err).NotTo(gomega.HaveOccurred())
 		g.Expect(changed).To(gomega.BeFalse(), "%s meets %s", running.Version, version)
@@ -162,7 +162,7 @@ func testIdentity(t *testing.T, world World) {
 	g.Expect(identity).NotTo(gomega.BeEmpty())
 	same, err := world.ReadOnly.Identity(t.Context())
 	g.Expect(err).NotTo(gomega.HaveOccurred())
-	g.Expect(same).To(gomega.Equal(identity), "it is the account's, not the token's")
+	g.Expect(same).To(gomega.Equal(identity), "the identity is the account's, not the token's")
 	another, err := world.Neighbour.Identity(t.Context())
 	g.Expect(err).NotTo(gomega.HaveOccurred())
 	g.Expect(another).NotTo(gomega.Or(gomega.Equal(identity), gomega.BeEmpty()))
@@ -229,7 +229,7 @@ func testOtherSize(t *testing.T, world World) {
 	wanted[0].Size = world.OtherSize
 	_, err := world.Account.UpdatePools(t.Context(), running, wanted)
 	world.expect(t, err, cloud.Refused)
-	g.Expect(wishes(world.await(t, running.ID).Pools)).To(gomega.Equal(world.Spec.Pools), "what is refused changes nothing")
+	g.Expect(wishes(world.await(t, running.ID).Pools)).To(gomega.Equal(world.Spec.Pools), "a refused request must change nothing")
 }
 
 func testBusy(t *testing.T, world World) {

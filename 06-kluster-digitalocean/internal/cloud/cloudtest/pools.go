@@ -78,7 +78,7 @@ func (p poolTest) run(t *testing.T, world World) {
 		WithTimeout(timeout).Should(gomega.ConsistOf(wishes(wanted)))
 	changed, err = world.Account.UpdatePools(t.Context(), world.await(t, running.ID), wanted)
 	g.Expect(err).NotTo(gomega.HaveOccurred())
-	g.Expect(changed).To(gomega.BeFalse(), "what is done already stays as it is")
+	g.Expect(changed).To(gomega.BeFalse(), "a second call must change nothing")
 }
 
 // wishes reduces the pools to the fields that a spec sets. With autoscale, the cloud chooses the count.
