@@ -317,7 +317,7 @@ func TestUnprotectSecrets(t *testing.T) {
 	r := newTrial(t, kluster)
 	protect(t, r, kluster)
 	g.Expect(r.unprotectSecrets(t.Context(), kluster, "digitalocean")).To(Succeed())
-	g.Expect(r.secret(t).Finalizers).To(ContainElement(tokenFinalizer(kluster)), "this Secret was excepted, see unprotectSecrets in token.go")
+	g.Expect(r.secret(t).Finalizers).To(ContainElement(tokenFinalizer(kluster)), "this Secret must keep the finalizer, see unprotectSecrets in token.go")
 	g.Expect(r.unprotectSecrets(t.Context(), kluster, "")).To(Succeed())
 	g.Expect(r.secret(t).Finalizers).To(ConsistOf("inspirit941.dev/kluster-of-another"), "other Klusters' finalizers stay, see unprotectSecrets in token.go")
 }

@@ -13,7 +13,7 @@ type caller struct {
 	name     string
 	known    bool
 	readOnly bool
-	// clustersOnly means that the token may not read the account.
+	// clustersOnly means that the token can't read the account.
 	clustersOnly bool
 }
 

@@ -9,7 +9,7 @@
 //	server := httptest.NewServer(cloud)
 //	client, err := godo.New(oauthClient, godo.SetBaseURL(server.URL))
 //
-// The [Emulator.Journal] records what each request did. A [Fault] makes requests go wrong. [Emulator.Interrupt] runs a
+// [Emulator.Journal] returns what each request did. A [Fault] makes requests go wrong. [Emulator.Interrupt] runs a
 // test's code right before and right after a call takes effect.
 //
 // Besides the API under /v2 there is a control API under /emulator, which needs no token and answers only requests

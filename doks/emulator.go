@@ -41,7 +41,8 @@ type Call struct {
 	Operation string
 	// Write means that the request may change something.
 	Write bool
-	// ClusterID is empty for a create; ClusterName is empty if the cluster does not exist.
+	// ClusterID is empty for a create request. ClusterName is the name in a create request, or that of the cluster with
+	// the ID; it is empty if there is no such cluster.
 	ClusterID, ClusterName string
 }
 
