@@ -187,7 +187,7 @@ func (api offline) tryInvalid(ctx context.Context, file string) error {
 	_, err = api.write(ctx, objects[last], old)
 	switch {
 	case err == nil:
-		return fmt.Errorf("%s must be refused with %q, and is accepted", file, message)
+		return fmt.Errorf("%s must be refused with %q, but is accepted", file, message)
 	case !strings.Contains(err.Error(), message):
 		return fmt.Errorf("%s must be refused with %q, but is refused with: %w", file, message, err)
 	}

@@ -89,11 +89,11 @@ func TestVersionsAreAlike(t *testing.T) {
 	}
 	versions, _, err := unstructured.NestedSlice(objects[0].Object, "spec", "versions")
 	if err != nil || len(versions) != 2 {
-		t.Fatalf("%s must have two versions, and has %d: %v", definitionFile, len(versions), err)
+		t.Fatalf("%s must have two versions, but has %d: %v", definitionFile, len(versions), err)
 	}
 	v1, v2 := versions[0].(map[string]any), versions[1].(map[string]any)
 	if v1["name"] != "v1" || v2["name"] != "v2" {
-		t.Fatalf("the versions must be v1 and v2, and are %v and %v", v1["name"], v2["name"])
+		t.Fatalf("the versions must be v1 and v2, but are %v and %v", v1["name"], v2["name"])
 	}
 	text, err := json.Marshal(v1)
 	if err != nil {

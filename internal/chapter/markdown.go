@@ -118,7 +118,7 @@ func (p *parser) readComment(node *ast.HTMLBlock, line int) {
 	}
 	last := len(lines) - 1
 	if last == 0 || strings.TrimSpace(lines[last]) != "-->" {
-		p.report(line+last, "a hidden console block ends with --> on a line of its own")
+		p.report(line+last, "a hidden console block must end with --> on a line of its own")
 		return
 	}
 	f := Fence{Line: line, Indent: opening[1], info: strings.TrimSpace(opening[2])}

@@ -3,7 +3,7 @@
 // [Cluster.Start] runs etcd and kube-apiserver, and also kube-controller-manager, kube-scheduler and kwok. So deleted
 // namespaces really disappear, objects whose owner is gone are garbage-collected, and Deployments become available on a
 // few simulated nodes; with envtest alone, none of this happens. Service accounts also work as in any cluster: a pod gets
-// the default one of its namespace, and a token created for it is valid.
+// its namespace's default account, and tokens that are created for an account are valid.
 //
 // The programs come from the folder that KUBEBUILDER_ASSETS names, or else from bin/ in the root of the workshop's
 // repository. They listen on free ports of 127.0.0.1, keep their files in one temporary folder, and run until

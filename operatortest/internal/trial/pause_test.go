@@ -92,7 +92,7 @@ func (p *pausing) looks(idle *pause) int {
 func TestPause(t *testing.T) {
 	tests := map[string]struct {
 		maxPause time.Duration
-		// before happens before the wait, and meanwhile happens after the first look.
+		// before is called before the wait, and meanwhile is called after the first look. Either may be nil.
 		before, meanwhile func(*pausing)
 		want              int
 	}{
