@@ -29,11 +29,11 @@ func expectCredentials(ctx context.Context, kluster *klusterv1alpha1.Kluster, re
 	return ready
 }
 
-// expectKept checks for a while that a Kluster is not deleted.
+// expectKept checks for a while that a Kluster which is being deleted still exists, and then that its cluster does.
 func expectKept(ctx context.Context, kluster *klusterv1alpha1.Kluster) {
 	GinkgoHelper()
 	consistently(ctx, func(g Gomega) {
-		g.Expect(cluster.Client.Get(ctx, client.ObjectKeyFromObject(kluster), kluster)).To(Succeed(), "removing the finalizer now leaves a cluster behind, see connect in token.go")
+		g.Expect(cluster.Client.Get(ctx, client.ObjectKeyFromObject(kluster), kluster)).To(Succeed(), "removing the finalizer now leaves a cluster behind")
 	})
 	Expect(clouds.of(kluster.Namespace).Clusters()).To(HaveLen(1))
 }

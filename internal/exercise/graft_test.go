@@ -18,11 +18,11 @@ func TestGraftTakesTheCommentsAboveADeclaration(t *testing.T) {
 	)
 	found, err := graft("toy.go", []byte(theirs), []byte(before), []byte(after))
 	if err != nil || string(found) != want {
-		t.Errorf("%v, expected:\n%s\nfound:\n%s", err, want, found)
+		t.Errorf("error %v, expected:\n%s\nfound:\n%s", err, want, found)
 	}
 	back, err := graft("toy.go", found, []byte(after), []byte(before))
 	if want := "package toy\n\nvar one = 1 // yours\n\n// Two is two.\nfunc two() int { return 2 }\n"; err != nil || string(back) != want {
-		t.Errorf("%v, taken back, expected:\n%s\nfound:\n%s", err, want, back)
+		t.Errorf("taking the change back: error %v, expected:\n%s\nfound:\n%s", err, want, back)
 	}
 }
 
@@ -35,10 +35,10 @@ func TestGraftTellsDeclarationsOfTheBlankNameApart(t *testing.T) {
 	)
 	found, err := graft("toy.go", []byte(theirs), []byte(before), []byte(after))
 	if err != nil || string(found) != want {
-		t.Errorf("%v, expected:\n%s\nfound:\n%s", err, want, found)
+		t.Errorf("error %v, expected:\n%s\nfound:\n%s", err, want, found)
 	}
 	if back, err := graft("toy.go", found, []byte(after), []byte(before)); err != nil || string(back) != theirs {
-		t.Errorf("%v, taken back, expected:\n%s\nfound:\n%s", err, theirs, back)
+		t.Errorf("taking the change back: error %v, expected:\n%s\nfound:\n%s", err, theirs, back)
 	}
 }
 

@@ -57,7 +57,8 @@ func confidingOperator(flaw mutation, operator operatortest.Operator) operatorte
 	return operator
 }
 
-// keepPassword creates a Secret, and then does what the reference operator does.
+// keepPassword does what the reference operator does. Before the ConfigMap, it also creates a Secret, and discloses it in
+// the way of its flaw.
 func (r *gadgetReconciler) keepPassword(ctx context.Context, gadget *unstructured.Unstructured) error {
 	secret := newSecret(gadget)
 	secret.Data = map[string][]byte{"password": []byte(password), "host": []byte(hostname)}

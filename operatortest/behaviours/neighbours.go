@@ -86,7 +86,7 @@ func tryNeighbours(ctx context.Context, t *trial.Trial, spec map[string]any, fir
 	}
 	both := maps.Clone(first)
 	maps.Copy(both, second)
-	delete(both, state.External) // only the operator's suite could merge the two
+	delete(both, state.External) // the kit can't merge the snapshots of two resources: only the suite knows their form
 	alike := func(ctx context.Context) error {
 		found, err := t.State(ctx)
 		if err != nil {

@@ -66,7 +66,7 @@ func TestStubsReturnZeroValues(t *testing.T) {
 	const source = "package a\n\n//workshop:step 1\nfunc f() (ctrl.Result, other.Kind, []int, error) { return g() }\n"
 	derived, _, err := Derive("a.go", []byte(source), order{"1"})
 	if want := "return ctrl.Result{}, *new(other.Kind), nil, nil"; err != nil || !strings.Contains(string(derived), want) {
-		t.Errorf("%v, expected %q in:\n%s", err, want, derived)
+		t.Errorf("error %v, expected %q in:\n%s", err, want, derived)
 	}
 }
 
