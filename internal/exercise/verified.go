@@ -7,6 +7,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"go/scanner"
+	"go/token"
 	"hash"
 	"io/fs"
 	"maps"
@@ -29,7 +31,7 @@ func (s *Stage) Fingerprint(ctx context.Context) (string, error) {
 	}
 	sum := sha256.New()
 	fmt.Fprintln(sum, outside)
-	if err := hashFolder(sum, s.Dir, nothing); err != nil {
+	if err := hashFolder(sum, s.Dir); err != nil {
 		return "", err
 	}
 	for _, step := range s.Steps {
@@ -67,16 +69,36 @@ func (s *Stage) outside(ctx context.Context) (string, error) {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return "", fmt.Errorf("read what stage %d depends on: %w", s.Number, err)
 		}
-		fmt.Fprintf(sum, "%s %x\n", strings.TrimPrefix(path, s.Root), sha256.Sum256(content))
+		fmt.Fprintf(sum, "%s %x\n", strings.TrimPrefix(path, s.Root), sha256.Sum256(code(path, content)))
 	}
 	isTest := func(name string) bool { return strings.HasSuffix(name, "_test.go") || name == "testdata" }
-	if err := hashFolder(sum, filepath.Join(s.Root, "internal", "exercise"), isTest); err != nil {
+	if err := hashFiles(sum, filepath.Join(s.Root, "internal", "exercise"), isTest, code); err != nil {
 		return "", err
 	}
-	if err := hashFolder(sum, filepath.Join(s.Root, "tools"), nothing); err != nil {
+	if err := hashFolder(sum, filepath.Join(s.Root, "tools")); err != nil {
 		return "", err
 	}
 	return hexOf(sum), nil
+}
+
+// code returns the content of a file. From Go code, it leaves out the comments, except directives such as //go:embed: no
+// check depends on the others.
+func code(path string, content []byte) []byte {
+	if filepath.Ext(path) != ".go" {
+		return content
+	}
+	var kept bytes.Buffer
+	var scan scanner.Scanner
+	scan.Init(token.NewFileSet().AddFile(path, -1, len(content)), content, nil, scanner.ScanComments)
+	for {
+		_, kind, text := scan.Scan()
+		if kind == token.EOF {
+			return kept.Bytes()
+		}
+		if kind != token.COMMENT || strings.HasPrefix(text, "//go:") {
+			fmt.Fprintln(&kept, kind, text)
+		}
+	}
 }
 
 // below reports whether a path is the folder or is in it.
@@ -86,8 +108,16 @@ func below(path, folder string) bool {
 
 func nothing(string) bool { return false }
 
-// hashFolder adds all files in a folder to a hash, except build results, and files and folders whose names are skipped.
-func hashFolder(sum hash.Hash, folder string, skipped func(name string) bool) error {
+func everything(_ string, content []byte) []byte { return content }
+
+// hashFolder adds all files in a folder to a hash, except build results.
+func hashFolder(sum hash.Hash, folder string) error {
+	return hashFiles(sum, folder, nothing, everything)
+}
+
+// hashFiles adds a part of each file in a folder to a hash, except build results, and files and folders whose names are
+// skipped.
+func hashFiles(sum hash.Hash, folder string, skipped func(name string) bool, part func(path string, content []byte) []byte) error {
 	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -101,7 +131,7 @@ func hashFolder(sum hash.Hash, folder string, skipped func(name string) bool) er
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(sum, "%s %x\n", strings.TrimPrefix(path, folder), sha256.Sum256(content))
+		fmt.Fprintf(sum, "%s %x\n", strings.TrimPrefix(path, folder), sha256.Sum256(part(path, content)))
 		return nil
 	})
 	if err != nil {
@@ -133,7 +163,7 @@ func (c *Copy) stepFingerprint(outside string, at int) (string, error) {
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%s\n%q %+v\n", outside, step.Make, step.Checks)
 	// The copy also contains files that the generators wrote in earlier steps.
-	if err := hashFolder(sum, c.Path, nothing); err != nil {
+	if err := hashFolder(sum, c.Path); err != nil {
 		return "", err
 	}
 	for _, name := range slices.Sorted(maps.Keys(after)) {
