@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// queueName is the label of the queue's metrics.
+	// queueName is the name of the queue in its metrics.
 	queueName = "foo"
 	// After its n-th failure in a row a Foo waits firstRetry * 2^(n-1), at most lastRetry.
 	firstRetry = 5 * time.Millisecond
@@ -117,7 +117,7 @@ func (c *controller) start(ctx context.Context) error {
 	return nil
 }
 
-// synced reports whether the caches are filled and every object in them has been queued.
+// synced reports whether the caches are filled and the handlers have seen every object of the first lists.
 func (c *controller) synced() bool {
 	for _, handler := range c.handlers {
 		if !cache.IsDone(handler) {
@@ -179,7 +179,8 @@ func (c *controller) work(ctx, leading context.Context, recorder events.EventRec
 }
 
 // processNext takes one key from the queue and syncs it. It returns false when the
-// queue is shut down and empty. The queue never gives a key to two workers at a time.
+// queue is shut down and empty, or when ctx has ended. The queue never gives a key to
+// two workers at a time.
 //
 //workshop:step 2.8a
 func (c *controller) processNext(ctx context.Context) bool {

@@ -22,8 +22,8 @@ const containerName = "foo"
 // fooKind is the kind in owner references to Foos.
 var fooKind = examplev1alpha1.SchemeGroupVersion.WithKind("Foo")
 
-// selectorLabels select the pods of a Foo's Deployment. A selector is immutable, so it must contain only what never
-// changes. The Deployment's name can't change, and is unique in the namespace.
+// selectorLabels returns the labels that select the pods of a Foo's Deployment. A selector is immutable, so it must
+// contain only values that never change. The Deployment's name can't change, and is unique in the namespace.
 //
 //workshop:step 2.9a
 func selectorLabels(foo *examplev1alpha1.Foo) map[string]string {
@@ -95,9 +95,10 @@ func resources(cpu, memory string) corev1.ResourceList {
 // or nil if none differs.
 //
 // The patch keeps annotations, sidecars and everything else that others have set, even if the cache does not show it
-// yet. An update would send the cached object and so revert it. Server-side apply would compare on the server, at the
-// price of a request for each sync, and would adopt an object that the cache does not show. The UID in the patch
-// makes the API server refuse it if the Deployment has since been deleted and recreated.
+// yet. An update would send the whole cached object, and while the cache is stale, the API server would refuse it.
+// Server-side apply would compare on the server, at the price of a request for each sync, and would adopt an object
+// that the cache does not show. The UID in the patch makes the API server refuse it if the Deployment has since been
+// deleted and recreated.
 //
 //workshop:step 2.10b
 func newPatch(found, wanted *appsv1.Deployment) ([]byte, error) {
@@ -123,8 +124,8 @@ func newPatch(found, wanted *appsv1.Deployment) ([]byte, error) {
 	return patch, nil
 }
 
-// setOwnedFields copies the fields that newDeployment sets into a Deployment, and no
-// others. The selector is left out, because it is immutable.
+// setOwnedFields copies into a Deployment the fields that newDeployment sets, and no others. It leaves out the selector,
+// which is immutable, and the owner reference, which findBlocker checks.
 //
 //workshop:step 2.10a
 func setOwnedFields(deployment, wanted *appsv1.Deployment) {

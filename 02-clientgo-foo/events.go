@@ -28,7 +28,7 @@ const (
 	eventSynced = "Synced"
 	// actionSync is the action in all events.
 	actionSync = "Sync"
-	// maxEvents is how many events may wait to be written. Further ones are dropped; the status says the same.
+	// maxEvents is how many events may wait to be written. Further events are dropped; the status has the same information.
 	maxEvents = 1000
 	// maxSeries is how many series the recorder remembers.
 	maxSeries = 4096
@@ -53,7 +53,7 @@ type recorder struct {
 	events   typedeventsv1.EventsV1Interface
 	instance string
 	queue    chan *eventsv1.Event
-	// series are the Events written so far. Only the writer's goroutine uses the map.
+	// series holds the series written so far. Only the writer's goroutine uses the map.
 	series map[seriesKey]series
 	// abort cancels the writes. The writer closes stopped when it ends.
 	abort   context.CancelFunc
@@ -66,7 +66,7 @@ type seriesKey struct {
 	eventType, reason, action string
 }
 
-// series is the name of an Event, and how often it has occurred.
+// series contains the name of an Event, and how often the event has occurred.
 type series struct {
 	name  string
 	count int32

@@ -14,7 +14,7 @@ import (
 )
 
 // newHandlers returns a controller with the caches and the queue that event handlers use. It knows the Foos front,
-// which controls the Deployment web, and waiting, whose spec has the same name.
+// which controls the Deployment web, and waiting, whose spec names the same Deployment.
 func newHandlers(t *testing.T) *controller {
 	index := unlisted{cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{byDeploymentName: indexByDeploymentName}), t}
 	waiting := storedFoo()
@@ -29,8 +29,8 @@ func newHandlers(t *testing.T) *controller {
 	return &controller{fooIndex: index, foos: listers.NewFooLister(index), queue: queue}
 }
 
-// unlisted is a cache of Foos in which objects are found by their key or by the index byDeploymentName. Its lister
-// calls List, too, because there is no index by namespace.
+// unlisted is a cache of Foos that fails the test if someone lists it: use a key, or the index byDeploymentName. A
+// lister's List fails the test, too, because it calls the cache's List.
 type unlisted struct {
 	cache.Indexer
 	t *testing.T

@@ -1,5 +1,5 @@
 // Command foo-controller runs the controller of the kind Foo: for each Foo it
-// keeps one Deployment in line with the spec, and reports in the status.
+// keeps one Deployment in line with the spec, and reports the result in the status.
 //
 // It is written with client-go alone, so that you can see every part of a controller:
 // informers and listers (controller.go), event handlers (handlers.go), the work queue
@@ -22,7 +22,7 @@ import (
 // programName is the user agent, the source of events, and the field manager.
 const programName = "foo-controller"
 
-// version and revision are what the program was built from. The Makefile and the Dockerfile set them through -ldflags.
+// version and revision say what the program was built from. The Makefile and the Dockerfile set them through -ldflags.
 var version, revision = "unknown", "unknown"
 
 func main() {

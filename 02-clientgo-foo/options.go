@@ -51,8 +51,7 @@ type flags struct {
 	commandLine lifecycle.Flags
 }
 
-// parseFlags reads the arguments. It returns flag.ErrHelp after printing the help, and
-// otherwise a one-line error.
+// parseFlags reads the arguments. It returns flag.ErrHelp after printing the help. Any other error fits on one line.
 func parseFlags(args []string, output io.Writer) (flags, error) {
 	f := flags{options: defaultOptions()}
 	set := flag.NewFlagSet(programName, flag.ContinueOnError)

@@ -43,7 +43,7 @@ func run(ctx context.Context, config *rest.Config, options options) error {
 	}
 
 	// Deferred calls run in reverse order, so the events stop first, then the caches and the servers. The Lease is
-	// released last, after all writes.
+	// released after all writes.
 	lease, err := newLease(clients.kube, options.LeaderElection)
 	if err != nil {
 		return err
@@ -81,7 +81,7 @@ func run(ctx context.Context, config *rest.Config, options options) error {
 	return err
 }
 
-// ignoreStop drops an error that only says that ctx has ended.
+// ignoreStop drops the error if ctx has ended: a start that is interrupted by the signal to stop has not failed.
 func ignoreStop(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil
@@ -89,7 +89,7 @@ func ignoreStop(ctx context.Context, err error) error {
 	return err
 }
 
-// clients are the connections to the API server.
+// clients holds the two clientsets, and the HTTP client that they share.
 type clients struct {
 	kube kubernetes.Interface
 	foo  clientset.Interface

@@ -169,8 +169,8 @@ func (c *controller) updateStatus(ctx context.Context, foo *examplev1alpha1.Foo,
 	return nil
 }
 
-// announce emits an event if the condition has changed, unless a rollout has only just begun. Resyncs and restarts
-// change no condition, so they cause no events.
+// announce emits an event if the condition's status or reason has changed, but none for the reason
+// DeploymentProgressing. Resyncs and restarts change no condition, so they cause no events.
 //
 //workshop:step 2.13
 func (c *controller) announce(foo *examplev1alpha1.Foo, ready *metav1.Condition) {

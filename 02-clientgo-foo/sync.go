@@ -170,7 +170,7 @@ func (c *controller) repairDeployment(ctx context.Context, found, wanted *appsv1
 //workshop:step 2.14b
 func (c *controller) removeRenamed(ctx context.Context, foo *examplev1alpha1.Foo, present *appsv1.Deployment) error {
 	if !isRolledOut(present, foo.Spec.Replicas) {
-		return nil // the event of its next status queues the Foo again
+		return nil // an event queues the Foo again when the Deployment's status changes
 	}
 	owned, err := c.deploymentIndex.ByIndex(byOwner, string(foo.UID))
 	if err != nil {
@@ -190,7 +190,7 @@ func (c *controller) removeRenamed(ctx context.Context, foo *examplev1alpha1.Foo
 
 // removeDeployment deletes a Deployment that the Foo no longer names. That can't be undone, so a stale cache must not
 // lead to it. If the API server has another generation of the Foo, its spec.deploymentName may have changed, and
-// errStaleCache makes the queue sync it again. If a user has removed the owner reference to keep the Deployment, the
+// errStaleCache makes the queue retry the sync. If a user has removed the owner reference to keep the Deployment, the
 // resource version makes the API server refuse the deletion.
 //
 //workshop:step 2.14a
@@ -250,8 +250,8 @@ func isNamespaceTerminating(err error) bool {
 	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
 
-// isExpected reports whether the error is part of normal operation: the cache lags
-// behind, or another client was faster. A retry succeeds.
+// isExpected reports whether the error is part of normal operation: the cache lags behind, another client was faster,
+// or the namespace is being deleted. A retry succeeds, or finds that the Foo is being deleted as well.
 func isExpected(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) ||
 		isNamespaceTerminating(err) || isUIDMismatch(err) || errors.Is(err, errStaleCache)

@@ -28,7 +28,7 @@ type syncer struct {
 	foos *foofake.Clientset
 	// version is the resource version that a write of the status returns.
 	version string
-	// reasons are the condition's reasons in the statuses written so far.
+	// reasons lists the condition's reasons in the statuses written so far.
 	reasons []string
 }
 

@@ -39,7 +39,7 @@ func watchFoos(ctx context.Context, cluster example.Cluster, _ []string) error {
 }
 
 // say prints what happened, and the object's key. After a deletion, object may be a tombstone;
-// DeletionHandlingObjectToName accepts both.
+// DeletionHandlingObjectToName accepts that, too.
 func say(what string, object any) {
 	key, err := cache.DeletionHandlingObjectToName(object)
 	if err != nil {

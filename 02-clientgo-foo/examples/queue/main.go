@@ -1,7 +1,7 @@
 //workshop:given 2.3
 
 // Command queue is a controller that changes nothing: handlers queue the keys of Foos, and a worker looks each Foo
-// up. While a Foo has the annotation fail, its sync fails. Ctrl-C ends the program.
+// up. While a Foo has the annotation "fail", its sync fails. Ctrl-C ends the program.
 package main
 
 import (

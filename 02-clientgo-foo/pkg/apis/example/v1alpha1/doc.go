@@ -3,7 +3,7 @@
 //
 // The comments that begin with a plus sign are tags. Those in this file apply to
 // the whole package: every type gets a DeepCopy function, and the group is
-// called example.com. hack/update-codegen.sh runs the generators that read them.
+// called example.com. `make generate` runs the generators that read the tags.
 //
 // +k8s:deepcopy-gen=package
 // +groupName=example.com

@@ -18,7 +18,8 @@ const (
 	ReasonDeploymentStalled = "DeploymentStalled"
 	// ReasonDeploymentRefused goes with False: the API server refuses the Deployment, for example because of a quota or a policy.
 	ReasonDeploymentRefused = "DeploymentRefused"
-	// ReasonErrResourceExists goes with False: a Deployment of that name exists that this Foo doesn't manage.
+	// ReasonErrResourceExists goes with False: a Deployment of that name exists, but it isn't controlled by this Foo, or it
+	// has another selector.
 	ReasonErrResourceExists = "ErrResourceExists"
 )
 
