@@ -28,7 +28,8 @@ const (
 	eventSynced = "Synced"
 	// actionSync is the action in all events.
 	actionSync = "Sync"
-	// maxEvents is how many events may wait to be written. Further events are dropped; the status has the same information.
+	// maxEvents is how many events may wait to be written. Further ones are dropped; the status has the same
+	// information.
 	maxEvents = 1000
 	// maxSeries is how many series the recorder remembers.
 	maxSeries = 4096

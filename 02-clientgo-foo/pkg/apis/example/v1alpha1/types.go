@@ -18,7 +18,7 @@ const (
 	ReasonDeploymentStalled = "DeploymentStalled"
 	// ReasonDeploymentRefused goes with False: the API server refuses the Deployment, for example because of a quota or a policy.
 	ReasonDeploymentRefused = "DeploymentRefused"
-	// ReasonErrResourceExists goes with False: a Deployment of that name exists, but it isn't controlled by this Foo, or it
+	// ReasonErrResourceExists goes with False: a Deployment of that name exists, but this Foo doesn't control it, or it
 	// has another selector.
 	ReasonErrResourceExists = "ErrResourceExists"
 )
