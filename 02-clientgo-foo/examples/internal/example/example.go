@@ -23,8 +23,7 @@ type Cluster struct {
 	Namespace string
 }
 
-// Main runs the example until it ends, or Ctrl-C ends its context. It passes on the
-// arguments that follow the flags.
+// Main runs the example, and ends its context at Ctrl-C. It passes on the arguments that follow the flags.
 func Main(run func(ctx context.Context, cluster Cluster, arguments []string) error) {
 	kubeconfig := flag.String("kubeconfig", os.Getenv(clientcmd.RecommendedConfigPathEnvVar), "`file` that names the cluster")
 	namespace := flag.String("namespace", "default", "the `namespace` to look at")
