@@ -128,7 +128,7 @@ func (c *controller) reportBlocker(ctx context.Context, foo *examplev1alpha1.Foo
 	return blocker.cause
 }
 
-// updateStatus writes the status if it has changed, and then announces the change.
+// updateStatus writes the status if it has changed.
 //
 // Server-side apply sends our fields only, so conditions of other controllers stay.
 // The resource version makes the API server refuse a status that was computed from a
