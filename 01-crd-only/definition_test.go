@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// A valid definition, to which a spec can add a mistake.
+// smallDefinition is a valid definition, to which a spec can add a mistake.
 const smallDefinition = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -79,7 +79,8 @@ var _ = Describe("a rule that is added later", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// copyDefinition returns a copy of the stage's definition, in another group, for a spec to change.
+// copyDefinition returns a copy of the stage's definition for a spec to change: in another group, and without short names
+// and categories.
 func copyDefinition(group string) *unstructured.Unstructured {
 	GinkgoHelper()
 	definition := readDefinition()
@@ -91,9 +92,8 @@ func copyDefinition(group string) *unstructured.Unstructured {
 	return definition
 }
 
-// apply creates an object of a kind that was defined a moment ago. The API server
-// would delay a plain create by 2 seconds, because other API servers of the cluster
-// may not know the definition yet.
+// apply creates an object of a kind that was defined a moment ago, by server-side apply. The API server would delay a
+// plain create by 2 seconds, because other API servers of the cluster may not know the definition yet.
 func apply(ctx context.Context, object *unstructured.Unstructured, options ...client.ApplyOption) error {
 	configuration := client.ApplyConfigurationFromUnstructured(object.DeepCopy())
 	return cluster.Client.Apply(ctx, configuration, append(options, client.FieldOwner("crdonly"))...)

@@ -66,7 +66,8 @@ func readOffline(ctx context.Context) (offline, error) {
 	return compile(definition)
 }
 
-// decodeDefinition returns an error for an unknown field, as the API server does for kubectl.
+// decodeDefinition decodes a definition, and fills in its defaults. It returns an error for an unknown field, as the API
+// server does for kubectl.
 func decodeDefinition(content []byte) (*apiextensionsv1.CustomResourceDefinition, error) {
 	scheme := runtime.NewScheme()
 	if err := apiextensionsv1.AddToScheme(scheme); err != nil {
@@ -137,7 +138,7 @@ func (api offline) write(ctx context.Context, object, old *unstructured.Unstruct
 	return stored, problems.ToAggregate()
 }
 
-// readObjects returns the objects of a YAML file.
+// readObjects returns the objects in a YAML file, and the file's text.
 func readObjects(file string) (objects []*unstructured.Unstructured, content string, err error) {
 	raw, err := os.ReadFile(file)
 	if err != nil {

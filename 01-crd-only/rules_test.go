@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// mustRead reads the stage's definition for a plain test.
+// mustRead reads the stage's definition. It ends the test if the API server would refuse the definition.
 func mustRead(t *testing.T) offline {
 	t.Helper()
 	api, err := readOffline(t.Context())
@@ -50,7 +50,7 @@ func TestDefinition(t *testing.T) {
 	g.Expect(spec.Names.Categories).To(ConsistOf("travel"), "spec.names.categories")
 	for _, version := range spec.Versions {
 		g.Expect(version.Served).To(BeTrue(), "%s must be served", version.Name)
-		g.Expect(version.Storage).To(Equal(version.Name == "v1"), "v1 must be the only stored version; this is storage of %s", version.Name)
+		g.Expect(version.Storage).To(Equal(version.Name == "v1"), "v1 must be the only version with storage: true, see storage of %s", version.Name)
 	}
 }
 
@@ -58,7 +58,7 @@ func TestSamples(t *testing.T) {
 	for folder, verb := range map[string]string{operator.Samples: "accepts ", operator.InvalidSamples: "refuses "} {
 		files, err := filepath.Glob(folder + "/*.yaml")
 		if err != nil || len(files) == 0 {
-			t.Fatalf("%s holds no sample: %v", folder, err)
+			t.Fatalf("%s holds no sample (error: %v)", folder, err)
 		}
 		for _, file := range files {
 			t.Run(verb+filepath.Base(file), func(t *testing.T) {
@@ -250,7 +250,7 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 // expectDescribed expects a description of the schema and of every property in it.
 func expectDescribed(t *testing.T, schema apiextensionsv1.JSONSchemaProps, path string) {
 	if !strings.HasSuffix(schema.Description, ".") {
-		t.Errorf("%s needs a description that ends in a full stop, and has %q", path, schema.Description)
+		t.Errorf("%s needs a description that ends in a full stop, but has %q", path, schema.Description)
 	}
 	for name, property := range schema.Properties {
 		expectDescribed(t, property, path+"."+name)
@@ -271,6 +271,6 @@ func expectRefusal(t *testing.T, err error, message string) {
 		t.Errorf("it must be accepted, but is refused: %v", err)
 	}
 	if message != "" && (err == nil || !strings.Contains(err.Error(), message)) {
-		t.Errorf("it must be refused with %q, found %v", message, err)
+		t.Errorf("it must be refused with %q, found: %v", message, err)
 	}
 }

@@ -53,8 +53,8 @@ var _ = Describe("two versions with conversion None", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// expectLook names the fields that are wrong in the file, but not their right values: learners should find these
-// themselves.
+// expectLook fails unless a document of the file shows the spec that was found. The failure names the fields that are
+// wrong in the file, but not their right values: learners should find these themselves.
 func expectLook(number int, look, found *unstructured.Unstructured) {
 	GinkgoHelper()
 	said, _, err := unstructured.NestedMap(look.Object, "spec")
@@ -89,7 +89,7 @@ func TestVersionsAreAlike(t *testing.T) {
 	}
 	versions, _, err := unstructured.NestedSlice(objects[0].Object, "spec", "versions")
 	if err != nil || len(versions) != 2 {
-		t.Fatalf("%s must have two versions, but has %d: %v", definitionFile, len(versions), err)
+		t.Fatalf("%s must have two versions, but has %d (error: %v)", definitionFile, len(versions), err)
 	}
 	v1, v2 := versions[0].(map[string]any), versions[1].(map[string]any)
 	if v1["name"] != "v1" || v2["name"] != "v2" {

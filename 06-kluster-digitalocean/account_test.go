@@ -14,14 +14,14 @@ import (
 	"example.com/operator-workshop/doks"
 )
 
-// strangersAccount returns an account that is unrelated to the Klusters of a namespace.
+// strangersAccount returns an account that is unrelated to the Klusters of a namespace, and its token.
 func strangersAccount(namespace string) (account *doks.Emulator, token string) {
 	name := accountName(namespace, "stranger")
 	return clouds.of(name), tokenFor(name)
 }
 
-// expectCredentials waits until the condition CredentialsReady is False with the
-// reason.
+// expectCredentials waits until the condition Ready has the reason, and checks that CredentialsReady is False with the
+// same reason. It returns the condition Ready.
 func expectCredentials(ctx context.Context, kluster *klusterv1alpha1.Kluster, reason string) *metav1.Condition {
 	GinkgoHelper()
 	ready := expectReason(ctx, kluster, reason)

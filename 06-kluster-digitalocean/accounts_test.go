@@ -48,10 +48,10 @@ func (a *accounts) url() string { return a.server.URL + "/" }
 // tokenFor returns the token of a namespace's account. Tests check that it appears in no log, event or status.
 func tokenFor(namespace string) string { return "dop-v1-secret-of-" + namespace }
 
-// readOnlyTokenFor returns another token of the same account, which can only read.
+// readOnlyTokenFor returns a token of the same account that can only read.
 func readOnlyTokenFor(namespace string) string { return "dop-v1-reader-of-" + namespace }
 
-// clusterTokenFor returns a third token of the same account, which can't read the account's identity.
+// clusterTokenFor returns a token of the same account that can't read the account's identity.
 func clusterTokenFor(namespace string) string { return "dop-v1-narrow-of-" + namespace }
 
 // teamOf returns the identity of a namespace's account.
@@ -69,7 +69,7 @@ func (a *accounts) of(namespace string) *doks.Emulator {
 	return a.known[namespace]
 }
 
-// open creates a namespace's account with its own options.
+// open creates a namespace's account, or replaces it by a new one. The function changes the default options.
 func (a *accounts) open(namespace string, change func(*doks.Options)) *doks.Emulator {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -96,7 +96,8 @@ func newAccount(namespace string, change func(*doks.Options)) *doks.Emulator {
 	return made
 }
 
-// ServeHTTP passes a request to the account that its token belongs to.
+// ServeHTTP passes a request to the account that its token belongs to, unless Fail has closed the account, or a function
+// handles the request, see answer.
 func (a *accounts) ServeHTTP(writer http.ResponseWriter, request *http.Request) {
 	namespace := namespaceOf(request)
 	a.mu.Lock()
@@ -112,8 +113,8 @@ func (a *accounts) ServeHTTP(writer http.ResponseWriter, request *http.Request) 
 	a.of(namespace).ServeHTTP(writer, request)
 }
 
-// answer lets a function handle requests instead of the emulator. The function returns true if it has handled the
-// request.
+// answer passes requests to a function first, until restore is called. If the function returns false, the emulator
+// handles the request.
 func (a *accounts) answer(namespace string, answer func(http.ResponseWriter, *http.Request) bool) (restore func()) {
 	set := func(answer func(http.ResponseWriter, *http.Request) bool) {
 		a.mu.Lock()
@@ -172,7 +173,7 @@ func (a *accounts) Interrupt(namespace string, begin func(call string) (end func
 	return func() { account.Interrupt(nil) }
 }
 
-// createTokens creates two Secrets that hold the token of the namespace's account, under different keys.
+// createTokens creates two Secrets. Each holds the token of the namespace's account under two keys.
 func createTokens(ctx context.Context, writer client.Client, namespace string) error {
 	var errs []error
 	for _, name := range []string{"digitalocean", "another"} {

@@ -219,7 +219,7 @@ func TestConnectProtectsTheSecret(t *testing.T) {
 		wantReason string
 		// wantMessage is a part of its message, which must also name the Secret.
 		wantMessage string
-		// wantProtected means that the Secret has the Kluster's finalizer afterwards.
+		// wantProtected means that connect adds the Kluster's finalizer to the Secret.
 		wantProtected bool
 	}{
 		"the cloud accepts the token":          {identity: "acme", wantProtected: true},
@@ -317,7 +317,7 @@ func TestALostAnswer(t *testing.T) {
 			open, made := r.openAccount, 0
 			r.openAccount = func(token string) cloud.CloudProvider { return &manyOfAName{CloudProvider: open(token), made: &made} }
 			g.Expect(r.cloud.AddFault(fault)).To(Succeed())
-			_ = r.steps(t) // the lost response causes an error
+			_ = r.steps(t) // a step may fail, because the response is lost
 			g.Expect(r.creations()).To(HaveLen(1), "each line of the cloud's journal is a cluster, and a bill; the Kluster knows one at most, see findCluster in reconcile.go")
 			g.Expect(r.live(t).Annotations).To(HaveKeyWithValue(klusterv1alpha1.ExternalNameAnnotation, r.cloud.Clusters()[0].ID), "see act in reconcile.go")
 		})

@@ -49,7 +49,7 @@ var _ = Describe("a busy cloud", func() {
 		for _, kluster := range klusters {
 			expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
 		}
-		const wait = 2 * time.Second // meanwhile, both Klusters are reconciled several times
+		const wait = 2 * time.Second // longer than observeInterval, so both Klusters are reconciled during the pause
 		disturb(account, doks.Fault{Kind: doks.FaultTooMany, RetryAfter: doks.Duration(wait)})
 		refusal := func(entry doks.Entry) bool { return entry.Status == http.StatusTooManyRequests }
 		var after []doks.Entry
@@ -146,7 +146,7 @@ var _ = Describe("a busy cloud", func() {
 		eventually(ctx, func(g Gomega) { g.Expect(slow.Journal()).NotTo(BeEmpty()) })
 
 		expectReason(ctx, create(ctx, namespace, "shop"), klusterv1alpha1.ReasonRunning)
-		Expect(slow.Journal()).To(ConsistOf(HaveField("Done", false)), "the other one still waits")
+		Expect(slow.Journal()).To(ConsistOf(HaveField("Done", false)), "the request for the other Kluster is still waiting")
 		release()
 		expectReason(ctx, hung, klusterv1alpha1.ReasonRunning)
 		Expect(slow.Effective("create cluster")).To(HaveLen(1))
@@ -216,7 +216,8 @@ var _ = Describe("a busy cloud", func() {
 // accountName returns the name of an additional account for a namespace.
 func accountName(namespace, name string) string { return namespace + "-" + name }
 
-// addAccount opens another account, and puts its token into a Secret with that name.
+// addAccount opens an additional account for a namespace, and creates a Secret with the given name there, which holds the
+// account's token.
 func addAccount(ctx context.Context, namespace, name string, change func(*doks.Options)) *doks.Emulator {
 	GinkgoHelper()
 	account := clouds.open(accountName(namespace, name), change)

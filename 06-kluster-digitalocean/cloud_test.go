@@ -29,7 +29,7 @@ func TestBudgets(t *testing.T) {
 
 	_, err := open("one").Identity(t.Context())
 	g.Expect(cloud.Is(err, cloud.Busy)).To(BeTrue(), "found: %v", err)
-	for range 2 { // for any Kluster
+	for range 2 { // the pause also holds for requests about other Klusters
 		_, err = open("one").Find(t.Context(), cloud.Owner{UID: "another"})
 		wait, unsent := errors.AsType[*rateLimitedError](cloudError(err))
 		g.Expect(unsent).To(BeTrue(), "the pause is the token's, see tokenState in cloud.go: %v", err)

@@ -30,8 +30,7 @@ func wasProvisioned(cluster *cloud.Cluster) bool {
 }
 
 // isReady reports whether the Kluster is already Ready with its current spec. Once it is, missing machines don't change
-// that, because the autoscaler adds and removes machines, and the cloud replaces broken ones. Only the cluster's state
-// can.
+// that, because the autoscaler adds and removes machines, and the cloud replaces broken ones.
 //
 //workshop:step 6.10b
 func isReady(kluster *klusterv1alpha1.Kluster) bool {

@@ -40,7 +40,7 @@ type controller struct {
 	options  options
 	clients  *clients
 	recorder events.EventRecorder
-	// openAccount opens a token's account, and disconnect closes the connections of all accounts.
+	// openAccount opens a token's account, and disconnect closes the idle connections of all accounts.
 	openAccount func(token string) cloud.CloudProvider
 	disconnect  func()
 

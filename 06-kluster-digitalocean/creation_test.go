@@ -18,12 +18,13 @@ func creating(kind doks.FaultKind, after bool) doks.Fault {
 	return doks.Fault{Method: http.MethodPost, Path: clustersPath, Kind: kind, After: after}
 }
 
-// lagging hides new clusters from lists for a while.
+// lagging returns a fault that hides new clusters from lists for a while.
 func lagging(delay time.Duration) doks.Fault {
 	return doks.Fault{Method: http.MethodGet, Path: clustersPath, Kind: doks.FaultLaggingList, Delay: doks.Duration(delay), Count: doks.Always}
 }
 
-// notFoundFor responds with the API's own "not found" to requests whose path contains the words.
+// notFoundFor returns a function that responds with the API's own "not found" to requests with the method whose path
+// contains the words.
 func notFoundFor(method, words string) func(http.ResponseWriter, *http.Request) bool {
 	return func(writer http.ResponseWriter, request *http.Request) bool {
 		if request.Method != method || !strings.Contains(request.URL.Path, words) {

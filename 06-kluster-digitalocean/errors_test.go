@@ -70,8 +70,8 @@ func TestErrorsOfTheAPIServer(t *testing.T) {
 	going.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
 	tests := map[string]struct {
 		err error
-		// wantExpected means that the operator retries without logging the error, and wantRefusal that it reports the
-		// error in the status. With neither, it logs the error.
+		// wantExpected means that the operator retries without logging an error, and wantRefusal that it reports the
+		// error in the status. With neither, it only logs the error.
 		wantExpected, wantRefusal bool
 	}{
 		"another client was faster":             {err: apierrors.NewConflict(secrets, "web", errors.New("changed")), wantExpected: true},

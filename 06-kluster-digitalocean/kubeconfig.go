@@ -191,7 +191,8 @@ func digest(content []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// orRefusal returns nil for success, and a blockedError if the API server refuses the Secret.
+// orRefusal returns nil if there is no error, a blockedError if the API server refuses the Secret, and otherwise the
+// error, with the name of the Secret.
 func orRefusal(secret *corev1.Secret, err error) error {
 	if err == nil {
 		return nil

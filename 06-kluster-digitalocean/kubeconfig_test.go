@@ -159,7 +159,7 @@ var _ = Describe("the kubeconfig", func() {
 
 		apply(applycorev1.Secret(secret.Name, namespace))
 		secret = readSecret(ctx, Default, namespace, "shop-kubeconfig")
-		Expect(secret.Labels).NotTo(HaveKey("theirs"), "the operator must not own it, see ownedFields in kubeconfig.go")
+		Expect(secret.Labels).NotTo(HaveKey("theirs"), "the operator must not own this label, see ownedFields in kubeconfig.go")
 		Expect(secret.Annotations).NotTo(HaveKey("theirs"))
 		Expect(secret.Data).To(Equal(map[string][]byte{kubeconfigKey: second}))
 	}, SpecTimeout(specTimeout))
@@ -205,7 +205,7 @@ func deleteSecret(ctx context.Context, secret *corev1.Secret) error {
 	return cluster.Client.Delete(ctx, secret)
 }
 
-// fillNamespace sets a quota that allows no Secret besides the two with tokens.
+// fillNamespace sets a quota that allows only two Secrets, those with tokens, and waits until it is in effect.
 func fillNamespace(ctx context.Context, namespace string) *corev1.ResourceQuota {
 	GinkgoHelper()
 	quota := &corev1.ResourceQuota{

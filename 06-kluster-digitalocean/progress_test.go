@@ -158,7 +158,7 @@ func TestDelete(t *testing.T) {
 	tests := map[string]struct {
 		// faults are injected when the Kluster is deleted.
 		faults []doks.Fault
-		// meanwhile changes the cloud before the deletion.
+		// meanwhile changes the cloud before the operator learns of the deletion.
 		meanwhile func(*GomegaWithT, *trial, string)
 		// recorded is the ID in the annotation if it differs from the cluster's.
 		recorded string
@@ -198,7 +198,7 @@ func TestDelete(t *testing.T) {
 			for _, fault := range test.faults {
 				g.Expect(r.cloud.AddFault(fault)).To(Succeed())
 			}
-			_ = r.steps(t) // a fault causes an error
+			_ = r.steps(t) // with a fault, a step fails
 			g.Expect(r.reason(t)).To(Equal(test.wantReason), "see delete in deletion.go")
 			g.Expect(r.cloud.Effective("delete cluster")).To(HaveLen(test.wantRequests))
 			if left := r.cloud.Clusters(); test.wantReason == klusterv1alpha1.ReasonDeleting && len(left) > 0 {
@@ -212,7 +212,7 @@ func TestDelete(t *testing.T) {
 	}
 }
 
-// retagged replaces the cluster's tags.
+// retagged returns a function that replaces the cluster's tags.
 func retagged(tags ...string) func(*GomegaWithT, *trial, string) {
 	return func(g *GomegaWithT, r *trial, id string) { g.Expect(r.cloud.SetTags(id, tags)).To(Succeed()) }
 }

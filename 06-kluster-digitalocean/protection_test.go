@@ -19,7 +19,7 @@ import (
 	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
 )
 
-// readSecret returns a token's Secret, or nil if there is none.
+// readSecret returns a Secret, or nil if it doesn't exist.
 func readSecret(ctx context.Context, g Gomega, namespace, name string) *corev1.Secret {
 	secret := &corev1.Secret{}
 	err := cluster.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, secret)
@@ -179,7 +179,8 @@ func refuseSecretPatches(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// dieAfterRelease stops an operator after it has removed a finalizer from a Secret.
+// dieAfterRelease makes all requests fail after the one that removes a finalizer from a Secret, as if the operator had
+// died.
 func dieAfterRelease() func(http.RoundTripper) http.RoundTripper {
 	var dead atomic.Bool
 	return func(next http.RoundTripper) http.RoundTripper {

@@ -214,7 +214,7 @@ func (c *controller) inProgress(cluster *cloud.Cluster) (result, error) {
 	return result{klusterv1alpha1.ReasonProvisioning, "the cloud is making the cluster", c.options.pollInterval}, nil
 }
 
-// update makes a running cluster match the spec: first the kubeconfig's Secret, then the node pools, then the version.
+// update makes a running cluster match the spec. It upgrades the version only when the node pools match.
 //
 //workshop:step 6.10b
 func (c *controller) update(ctx context.Context, kluster *klusterv1alpha1.Kluster, observed observation) (result, error) {

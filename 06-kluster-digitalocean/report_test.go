@@ -15,7 +15,7 @@ import (
 	klusterfake "example.com/operator-workshop/06-kluster-digitalocean/pkg/generated/clientset/versioned/fake"
 )
 
-// The cases follow the table in errors.go, line by line.
+// First come the cases without an error; the others follow the table in errors.go, line by line.
 func TestReport(t *testing.T) {
 	outage := errors.New("503")
 	transient := &blockedError{reason: klusterv1alpha1.ReasonUnavailable, message: "no answer", transient: outage}

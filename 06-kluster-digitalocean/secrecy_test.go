@@ -90,13 +90,13 @@ func secretsIn(text string) (found []string) {
 	return found
 }
 
-// logWatch is a log that searches its lines for tokens.
+// logWatch is a log that keeps its lines, so that expectSecrecy can search them for tokens.
 type logWatch struct {
 	mu    sync.Mutex
 	lines []string
 }
 
-// Write receives one line of the log.
+// Write keeps one line of the log, and passes it on to Ginkgo.
 func (l *logWatch) Write(line []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -144,7 +144,7 @@ func addMachines(ctx context.Context, namespace, pool string) {
 	send(ctx, namespace, http.MethodPut, pool, `{"name":"web","count":3}`)
 }
 
-// send sends a request for which cloud.CloudProvider has no method.
+// send sends a request for which cloud.CloudProvider has no method. The cloud must accept it.
 func send(ctx context.Context, namespace, method, path, body string) {
 	GinkgoHelper()
 	request := httptest.NewRequestWithContext(ctx, method, path, strings.NewReader(body))

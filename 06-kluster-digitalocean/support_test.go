@@ -38,7 +38,7 @@ const (
 	clusterPath  = clustersPath + "/*"
 )
 
-// newNamespace creates a namespace for a spec, with tokens for its own account.
+// newNamespace creates a namespace for a spec, with two Secrets that hold its account's token, see createTokens.
 func newNamespace(ctx context.Context) string {
 	GinkgoHelper()
 	namespace := cluster.Namespace(ctx)
@@ -134,7 +134,8 @@ func consistently(ctx context.Context, check func(Gomega)) {
 	Consistently(check).WithContext(ctx).WithTimeout(quietTime).WithPolling(checkInterval).Should(Succeed())
 }
 
-// expectReason waits until the condition Ready has the reason and describes the Kluster's current generation.
+// expectReason waits until the condition Ready has the reason and describes the Kluster's current generation. It checks
+// that the condition's status fits the reason, and returns the condition.
 func expectReason(ctx context.Context, kluster *klusterv1alpha1.Kluster, reason string) *metav1.Condition {
 	GinkgoHelper()
 	var ready *metav1.Condition
@@ -166,7 +167,8 @@ func expectCondition(kluster *klusterv1alpha1.Kluster, kind string, status metav
 		HaveField("Status", status), HaveField("Reason", reason))), "see newStatus in status.go")
 }
 
-// expectOneCluster checks that the account has exactly one cluster, and that it is the Kluster's.
+// expectOneCluster checks that one creation in the Kluster's account took effect, and that the account has exactly one
+// cluster, which is the Kluster's.
 func expectOneCluster(kluster *klusterv1alpha1.Kluster) {
 	GinkgoHelper()
 	account := clouds.of(kluster.Namespace)
@@ -216,7 +218,7 @@ func requests(account *doks.Emulator, methods ...string) (found []doks.Entry) {
 	return found
 }
 
-// disturb makes requests to an account fail.
+// disturb adds faults to an account.
 func disturb(account *doks.Emulator, faults ...doks.Fault) {
 	GinkgoHelper()
 	for _, fault := range faults {
@@ -239,7 +241,7 @@ func eventsOf(ctx context.Context, g Gomega, kluster *klusterv1alpha1.Kluster) (
 	return reasons
 }
 
-// setToken writes a token into the Secret that newKluster names.
+// setToken writes a token into the Secret that newKluster names, and creates the Secret if it is missing.
 func setToken(ctx context.Context, namespace, token string) {
 	GinkgoHelper()
 	secret := &corev1.Secret{

@@ -34,7 +34,7 @@ func TestMain(m *testing.M) { managertest.Main(m, main) }
 
 func isolate(t *testing.T) { managertest.Isolate(t, "WATCH_NAMESPACE", "MEMCACHED_IMAGE") }
 
-// cluster returns the flag for an API server that knows the kinds.
+// cluster starts an API server that serves the kinds, and returns the flag that names its kubeconfig.
 func cluster(t *testing.T) string {
 	return "--kubeconfig=" + managertest.Kubeconfig(t, (&managertest.APIServer{Kinds: kinds}).Start(t))
 }

@@ -135,7 +135,7 @@ func TestKeepReadinessLeavesOthersAlone(t *testing.T) {
 	g.Expect(keepReadiness(storedSettings())).To(Equal(storedSettings()))
 }
 
-// detailedPod returns a ready pod, which also has fields that the controller does not read.
+// detailedPod returns a ready pod that also has fields which the controller does not read.
 func detailedPod() *corev1.Pod {
 	pod := storedPod("web-1", 1)
 	pod.Annotations["note"] = "of a user"

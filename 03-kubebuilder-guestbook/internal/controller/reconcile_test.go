@@ -46,7 +46,8 @@ func requestFor(object client.Object) reconcile.Request {
 	return reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)}
 }
 
-// newGuestbook returns storedGuestbook as it was before the API server stored it.
+// newGuestbook returns storedGuestbook without a resource version, because a client does not create an object that has
+// one.
 func newGuestbook() *webappv1.Guestbook {
 	guestbook := storedGuestbook()
 	guestbook.ResourceVersion = ""
@@ -59,7 +60,7 @@ func newSettings() *corev1.ConfigMap {
 	return settings
 }
 
-// recordWrites returns a list of all writes, in order, and the functions that fill it.
+// recordWrites returns a list of all creates and patches, in order, and the functions that fill it.
 func recordWrites() (written *[]string, faults interceptor.Funcs) {
 	written = new([]string)
 	note := func(verb string, object client.Object) {

@@ -156,7 +156,7 @@ func consistently(ctx context.Context, expectations func(Gomega)) {
 	Consistently(expectations).WithContext(ctx).WithTimeout(quietTime).WithPolling(pollInterval).Should(Succeed())
 }
 
-// podsOf returns the Guestbook's pods that are not terminating.
+// podsOf returns the pods that the selector in the Guestbook's status finds, without those that are terminating.
 func podsOf(ctx context.Context, g Gomega, guestbook *webappv1.Guestbook) []corev1.Pod {
 	selector, err := labels.Parse(guestbook.Status.Selector)
 	g.Expect(err).NotTo(HaveOccurred())

@@ -168,7 +168,8 @@ func (r *MemcachedReconciler) create(ctx context.Context, memcached *cachev1alph
 func findBlocker(memcached *cachev1alpha1.Memcached, child childObject) *explanation {
 	owner := metav1.GetControllerOf(child.object)
 	controlled := owner != nil && owner.UID == memcached.UID
-	// Only one Memcached with this name can exist at a time, so the owner has been deleted, and the garbage collector will delete this object.
+	// A namespace has only one Memcached of this name at a time. So if the owner has another UID, it has been deleted,
+	// and the garbage collector will soon delete this object.
 	leftover := !controlled && isMemcached(owner) && owner.Name == memcached.Name
 	switch {
 	case leftover, controlled && child.object.GetDeletionTimestamp() != nil:
@@ -189,7 +190,8 @@ func isMemcached(owner *metav1.OwnerReference) bool {
 	return owner != nil && owner.Kind == "Memcached" && owner.APIVersion == cachev1alpha1.SchemeGroupVersion.String()
 }
 
-// refusal returns a blocker if the API server has refused the child (forbidden, invalid, too large), and nil for any other error.
+// refusal returns a blocker if the API server has refused the child (forbidden, invalid, too large). For any other
+// error, and in a terminating namespace, it returns nil.
 func refusal(child childObject, err error) *explanation {
 	refused := apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err)
 	if !refused || isNamespaceTerminating(err) {

@@ -162,7 +162,8 @@ func TestErrorsOfTheAPIServer(t *testing.T) {
 		field.ErrorList{field.Invalid(field.NewPath("spec", "template"), "", "wrong")})
 	tests := map[string]struct {
 		err error
-		// wantRefused: the error is reported in the status, and retried. wantTerminating: it is ignored. Neither: it is only retried.
+		// wantRefused means that the error is reported in the status, and retried; wantTerminating, that it is ignored.
+		// With neither, it is only retried.
 		wantRefused, wantTerminating bool
 	}{
 		"someone else has changed it":            {err: apierrors.NewConflict(deployments, "sessions", errors.New("changed"))},

@@ -62,7 +62,7 @@ func setDeployment(deployment *appsv1.Deployment, memcached *cachev1alpha1.Memca
 	metav1.SetMetaDataAnnotation(&deployment.Spec.Template.ObjectMeta, revisionAnnotation, newRevision(memcached, image)) //workshop:step 4.9b
 }
 
-// setTemplate describes pods that meet the strictest of Kubernetes' pod security standards, "restricted".
+// setTemplate sets the operator's fields in the pod template.
 //
 //workshop:step 4.9a
 func setTemplate(template *corev1.PodTemplateSpec, memcached *cachev1alpha1.Memcached, image string) {
@@ -71,6 +71,7 @@ func setTemplate(template *corev1.PodTemplateSpec, memcached *cachev1alpha1.Memc
 	//workshop:step 4.9d
 	pod.AutomountServiceAccountToken = new(false) // the pods never call the API server
 	//workshop:step 4.9d
+	// The pods meet the strictest of Kubernetes' pod security standards, "restricted".
 	if pod.SecurityContext == nil {
 		pod.SecurityContext = &corev1.PodSecurityContext{}
 	}
@@ -149,7 +150,7 @@ func replaceArguments(present, wanted []string) []string {
 }
 
 // resourcesOf allows for a quarter more memory than the items may fill, plus 32 MiB.
-// Request and limit are equal, because a cache fills all the memory that it may use.
+// The request for memory equals the limit, because a cache fills all the memory that it may use.
 //
 //workshop:step 4.9d
 func resourcesOf(memcached *cachev1alpha1.Memcached) corev1.ResourceRequirements {

@@ -55,7 +55,7 @@ func (r *MemcachedReconciler) finalize(ctx context.Context, memcached *cachev1al
 //workshop:step 4.8d
 func (r *MemcachedReconciler) endPods(ctx context.Context, memcached *cachev1alpha1.Memcached) (left bool, err error) {
 	deployment := &appsv1.Deployment{}
-	// Don't read the cache: a Deployment that it doesn't show yet would never be cleaned up.
+	// Don't read the cache: if it doesn't show the Deployment yet, the deletion would not wait for the pods.
 	err = r.APIReader.Get(ctx, client.ObjectKeyFromObject(memcached), deployment)
 	if client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("get Deployment %s: %w", client.ObjectKeyFromObject(memcached), err)

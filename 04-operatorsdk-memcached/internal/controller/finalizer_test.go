@@ -115,7 +115,7 @@ func expectRecorded(g Gomega, reconciler *MemcachedReconciler, want []string) {
 	g.Expect(recorded).To(Equal(want))
 }
 
-// The cache may lag behind. A Deployment that is overlooked before the finalizer is removed is never cleaned up.
+// The cache may not show the Deployment yet. A deletion that overlooks it doesn't wait for its pods.
 func TestFinalizeReadsFromTheAPIServer(t *testing.T) {
 	g := NewWithT(t)
 	memcached := deletedMemcached(cachev1alpha1.Finalizer)

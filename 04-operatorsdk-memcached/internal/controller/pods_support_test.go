@@ -59,7 +59,7 @@ func setCrashed(ctx context.Context, pod *corev1.Pod, ended time.Time) {
 	})
 }
 
-// setContainer writes a container status as a kubelet would.
+// setContainer writes a container status, and the pod's conditions that follow from it, as a kubelet would.
 func setContainer(ctx context.Context, pod *corev1.Pod, found corev1.ContainerStatus) {
 	GinkgoHelper()
 	status := corev1.ConditionFalse

@@ -41,7 +41,7 @@ func ofOldRevision(pod corev1.Pod) corev1.Pod {
 	return pod
 }
 
-// waiting returns a pod whose container waits for a reason.
+// waiting returns the pod after its container has begun to wait for a reason; it is not ready.
 func waiting(pod corev1.Pod, reason string) corev1.Pod {
 	pod = *pod.DeepCopy()
 	pod.Status.ContainerStatuses[0].State.Waiting = &corev1.ContainerStateWaiting{Reason: reason, Message: "back-off 5m0s"}

@@ -117,7 +117,7 @@ func TestConflictBacksOffAndCounts(t *testing.T) {
 	g.Expect(countErrors(g, "lasting-conflict")).To(BeNumerically(">=", 4), "alerts rely on this metric")
 }
 
-// countErrors returns how many calls of Reconcile have failed, according to controller-runtime's metric.
+// countErrors returns how many calls of a controller's Reconcile have failed, according to controller-runtime's metric.
 func countErrors(g Gomega, name string) float64 {
 	families, err := metrics.Registry.Gather()
 	g.Expect(err).NotTo(HaveOccurred())
@@ -170,7 +170,7 @@ func TestBlockedChildIsReported(t *testing.T) {
 	}
 }
 
-// If two things are wrong, the status reports the first, and the transient one is still retried.
+// If the Deployment is blocked and another child fails, the status reports the blocker, and the queue retries the error.
 func TestRetriesBesideABlocker(t *testing.T) {
 	g := NewWithT(t)
 	outage := apierrors.NewInternalError(errors.New("etcd"))

@@ -26,7 +26,7 @@ func (s *PasswordSpec) ValidateSecretName(path *field.Path) field.ErrorList {
 	return field.ErrorList{field.Invalid(path, s.SecretName, "must be a DNS subdomain: lower case letters, digits, '-' and '.', at most 253")}
 }
 
-// Validate returns an error for each field of the policy that is out of bounds.
+// Validate returns an error for each value in the policy that is out of bounds, missing, unknown or a duplicate.
 func (p *PasswordPolicy) Validate(path *field.Path) field.ErrorList {
 	var problems field.ErrorList
 	if p.Length < minLength || p.Length > maxLength {

@@ -360,7 +360,7 @@ func newSpec(name string) cloud.Spec {
 	return cloud.Spec{Name: name, Region: "fra1", Version: "1.36.5-do.1", Pools: []cloud.Pool{{Name: "web", Size: "s-2vcpu-4gb", Count: 1}}}
 }
 
-// serve starts an emulator whose clusters are ready immediately.
+// serve starts an emulator. Its clusters are ready immediately, unless a function changes the options.
 func serve(t *testing.T, change ...func(*doks.Options)) (*doks.Emulator, *url.URL) {
 	t.Helper()
 	g := NewWithT(t)

@@ -47,7 +47,8 @@ func translate(err error) error {
 	}
 }
 
-// problemOf returns NotFound only for a 404 from the API itself: a proxy's page proves nothing.
+// problemOf translates the status code of an error response. It returns NotFound only for a 404 from the API itself: a
+// proxy's page proves nothing.
 //
 //workshop:step 6.8a
 func problemOf(response *http.Response) cloud.Problem {
@@ -81,7 +82,7 @@ func isJSON(response *http.Response) bool {
 }
 
 // messageOf returns the API's own message, or the status if there is none, as in a proxy's page. godo would use the
-// whole page as the message.
+// whole page as the message. For a redirect, messageOf also says what to do.
 func messageOf(answer *godo.ErrorResponse) string {
 	if isRedirect(answer.Response) {
 		return answer.Response.Status + ": a token is sent to no other address: name the API's own address in --do-api-url"

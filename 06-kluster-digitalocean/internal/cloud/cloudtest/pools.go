@@ -81,7 +81,8 @@ func (p poolTest) run(t *testing.T, world World) {
 	g.Expect(changed).To(gomega.BeFalse(), "a second call must change nothing")
 }
 
-// wishes reduces the pools to the fields that a spec sets. With autoscale, the cloud chooses the count.
+// wishes returns copies of the pools that can be compared: they contain only the fields that a spec sets, and the taints
+// in a fixed order. With autoscale, the count is left out, too, because the cloud chooses it.
 func wishes(pools []cloud.Pool) []cloud.Pool {
 	asked := slices.Clone(pools)
 	for i := range asked {
@@ -134,7 +135,7 @@ func (w World) await(t *testing.T, id string) *cloud.Cluster {
 func (w World) expect(t *testing.T, err error, problem cloud.Problem) {
 	t.Helper()
 	g := gomega.NewWithT(t)
-	g.Expect(err).To(gomega.HaveOccurred(), "expected is %q", problem)
+	g.Expect(err).To(gomega.HaveOccurred(), "expected the problem %q", problem)
 	answer, answered := errors.AsType[*cloud.Error](err)
 	g.Expect(answered).To(gomega.BeTrue(), "expected a *cloud.Error, found: %v", err)
 	g.Expect(answer.Problem).To(gomega.Equal(problem), err.Error())
