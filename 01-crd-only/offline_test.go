@@ -66,8 +66,8 @@ func readOffline(ctx context.Context) (offline, error) {
 	return compile(definition)
 }
 
-// decodeDefinition decodes a definition, and fills in its defaults. It returns an error for an unknown field, as the API
-// server does for kubectl.
+// decodeDefinition decodes a definition, and fills in its defaults. It returns an error for an unknown field, as the
+// API server does for kubectl.
 func decodeDefinition(content []byte) (*apiextensionsv1.CustomResourceDefinition, error) {
 	scheme := runtime.NewScheme()
 	if err := apiextensionsv1.AddToScheme(scheme); err != nil {

@@ -96,8 +96,8 @@ func newAccount(namespace string, change func(*doks.Options)) *doks.Emulator {
 	return made
 }
 
-// ServeHTTP passes a request to the account that its token belongs to, unless Fail has closed the account, or a function
-// handles the request, see answer.
+// ServeHTTP passes a request to the account that its token belongs to, unless Fail has closed the account, or a
+// function handles the request, see answer.
 func (a *accounts) ServeHTTP(writer http.ResponseWriter, request *http.Request) {
 	namespace := namespaceOf(request)
 	a.mu.Lock()

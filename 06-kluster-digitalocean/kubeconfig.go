@@ -59,8 +59,8 @@ func (c *controller) ensureKubeconfig(ctx context.Context, kluster *klusterv1alp
 	return 0, true, c.writeKubeconfig(ctx, secret, newKubeconfigSecret(kluster, kubeconfig, c.options.clock.Now()))
 }
 
-// checkKubeconfig fails if the Secret can't be written because its name is taken, or because a quota or a policy forbids
-// it.
+// checkKubeconfig fails if the Secret can't be written because its name is taken, or because a quota or a policy
+// forbids it.
 func (c *controller) checkKubeconfig(ctx context.Context, kluster *klusterv1alpha1.Kluster) error {
 	secret, err := c.findKubeconfig(ctx, kluster)
 	if err != nil {

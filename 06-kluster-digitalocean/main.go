@@ -22,7 +22,8 @@ import (
 // programName is the name of the user agent, the event source, the field manager and the Lease.
 const programName = "kluster-operator"
 
-// version and revision identify the source that the program was built from. The Makefile and the Dockerfile set them through -ldflags.
+// version and revision identify the source that the program was built from. The Makefile and the Dockerfile
+// set them through -ldflags.
 var version, revision = "unknown", "unknown"
 
 func main() {

@@ -78,8 +78,8 @@ type flags struct {
 	commandLine lifecycle.Flags
 }
 
-// parseFlags reads and checks the arguments. It returns flag.ErrHelp after printing the help, and a one-line error if an
-// argument is invalid.
+// parseFlags reads and checks the arguments. It returns flag.ErrHelp after printing the help, and a one-line error if
+// an argument is invalid.
 func parseFlags(args []string, output io.Writer) (flags, error) {
 	f := flags{options: defaultOptions()}
 	set := flag.NewFlagSet(programName, flag.ContinueOnError)

@@ -79,8 +79,8 @@ func TestSecretsIn(t *testing.T) {
 	}
 }
 
-// secretsIn returns the beginnings of the tokens that a text contains. It finds the tokens of the tests' accounts, in plain
-// text and in base64, and those in the emulator's kubeconfigs.
+// secretsIn returns the beginnings of the tokens that a text contains. It finds the tokens of the tests' accounts, in
+// plain text and in base64, and those in the emulator's kubeconfigs.
 func secretsIn(text string) (found []string) {
 	for _, beginning := range []string{"dop-v1-", "ZG9wLXYx", "token: stub-"} {
 		if strings.Contains(text, beginning) {

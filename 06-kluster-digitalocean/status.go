@@ -26,8 +26,8 @@ const failureThreshold = 3
 // deletedMessage is the conditions' message once the cluster is gone.
 const deletedMessage = "the cloud has no cluster of this Kluster any more"
 
-// report writes the status if there is something to report, and returns when to requeue the Kluster: after a duration, or
-// with backoff if it returns an error.
+// report writes the status if there is something to report, and returns when to requeue the Kluster: after a duration,
+// or with backoff if it returns an error.
 //
 //workshop:step 6.11d
 func (c *controller) report(ctx context.Context, kluster *klusterv1alpha1.Kluster, observed observation, next result, err error) (time.Duration, error) {

@@ -91,8 +91,8 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
 
-// holdCreations holds up creations of clusters until proceed is called or the spec ends. begun receives a value when the
-// first one arrives.
+// holdCreations holds up creations of clusters until proceed is called or the spec ends. begun receives a value when
+// the first one arrives.
 func holdCreations(account *doks.Emulator) (begun <-chan struct{}, proceed func()) {
 	arrived, released := make(chan struct{}, 1), make(chan struct{})
 	proceed = sync.OnceFunc(func() { close(released) })

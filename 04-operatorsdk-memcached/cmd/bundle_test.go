@@ -14,7 +14,8 @@ import (
 	"example.com/operator-workshop/manager"
 )
 
-// TestTheBundleTellsTheOperatorItsNamespaces reads the Deployment that OLM would create. The bundle's other tests are in the root's cmd/bundle.
+// TestTheBundleTellsTheOperatorItsNamespaces reads the Deployment that OLM would create. The bundle's other tests
+// are in the root's cmd/bundle.
 func TestTheBundleTellsTheOperatorItsNamespaces(t *testing.T) {
 	g := NewWithT(t)
 	var csv struct {

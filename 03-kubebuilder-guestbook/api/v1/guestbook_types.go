@@ -20,7 +20,8 @@ const (
 	// ReasonConfigMapNotFound goes with False: the ConfigMap that spec.configMapName
 	// names does not exist. The controller leaves running pods as they are.
 	ReasonConfigMapNotFound = "ConfigMapNotFound"
-	// ReasonDeploymentTaken goes with False: there is a Deployment of the Guestbook's name that the Guestbook does not control.
+	// ReasonDeploymentTaken goes with False: there is a Deployment of the Guestbook's name that the Guestbook does not
+	// control.
 	ReasonDeploymentTaken = "DeploymentTaken"
 	// ReasonServiceTaken goes with False: there is a Service of the Guestbook's name that the Guestbook does not control.
 	ReasonServiceTaken = "ServiceTaken"

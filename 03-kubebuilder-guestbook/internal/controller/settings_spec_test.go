@@ -147,7 +147,8 @@ func countReconciles(g Gomega) float64 {
 	return total
 }
 
-// countReconcilesAtRest waits until Reconcile has not been called for a while, and returns how often it has been called.
+// countReconcilesAtRest waits until Reconcile has not been called for a while, and returns how often it has been
+// called.
 func countReconcilesAtRest(ctx context.Context) float64 {
 	GinkgoHelper()
 	reconciles := -1.0

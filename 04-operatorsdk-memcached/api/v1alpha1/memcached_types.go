@@ -38,7 +38,8 @@ const (
 	ReasonRefused = "Refused"
 	// ReasonStalled: the Deployment reports that it makes no progress.
 	ReasonStalled = "Stalled"
-	// ReasonPodsFailing: a pod's container can't start, or has exited several times, most recently within the last ten minutes.
+	// ReasonPodsFailing: a pod's container can't start, or has exited several times, most recently within the last ten
+	// minutes.
 	ReasonPodsFailing = "PodsFailing"
 	// ReasonAsExpected: nothing is wrong.
 	ReasonAsExpected = "AsExpected"

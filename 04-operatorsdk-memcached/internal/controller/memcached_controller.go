@@ -65,10 +65,10 @@ func (r *MemcachedReconciler) Reconcile(ctx context.Context, request ctrl.Reques
 	return result, err
 }
 
-// reconcile does the work in order. The deletion comes first, because the API server refuses new finalizers on a Memcached that
-// is being deleted. The finalizer comes before the children, so that no deletion can miss them. If a child is blocked, the
-// status says why; the error, if any, is retried. The methods of observation, in status.go, compute the conditions, and the
-// time until they may change without a watch event.
+// reconcile does the work in order. The deletion comes first, because the API server refuses new finalizers on a
+// Memcached that is being deleted. The finalizer comes before the children, so that no deletion can miss them. If a
+// child is blocked, the status says why; the error, if any, is retried. The methods of observation, in status.go, compute the
+// conditions, and the time until they may change without a watch event.
 func (r *MemcachedReconciler) reconcile(ctx context.Context, memcached *cachev1alpha1.Memcached) (ctrl.Result, error) {
 	if !memcached.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, r.finalize(ctx, memcached)
@@ -146,7 +146,8 @@ func (r *MemcachedReconciler) announce(memcached *cachev1alpha1.Memcached, befor
 	}
 }
 
-// isNamespaceTerminating reports whether a create failed because the namespace is being deleted, and the Memcached with it.
+// isNamespaceTerminating reports whether a create failed because the namespace is being deleted, and the
+// Memcached with it.
 func isNamespaceTerminating(err error) bool {
 	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }

@@ -16,7 +16,8 @@ import (
 	"example.com/operator-workshop/operatortest/behaviours"
 )
 
-// operator describes the stage to the test kit. The sample sets every field, and has two pods, so that there is a budget.
+// operator describes the stage to the test kit. The sample sets every field, and has two pods, so that there is a
+// budget.
 var operator = operatortest.Operator{
 	CRDs:           []string{"../../config/crd/bases"},
 	Samples:        "../../config/samples",
@@ -60,8 +61,8 @@ var operator = operatortest.Operator{
 			"unready pods may be evicted": `{"spec":{"unhealthyPodEvictionPolicy":"AlwaysAllow"}}`,
 		},
 	}},
-	// One write for the finalizer, three for the children, one for the first status, and two more for each of the two pods:
-	// when it is created and when it becomes ready.
+	// One write for the finalizer, three for the children, one for the first status, and two more for each of the two
+	// pods: when it is created and when it becomes ready.
 	MaxWrites: 9,
 	Values: map[string][]any{
 		"spec.image":           {"docker.io/library/memcached:1.6.39-alpine", "registry.test:5000/memcached@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", "memcached"},

@@ -30,8 +30,8 @@ var failures = map[string]string{
 	"ErrImageNeverPull":          "its image can't be pulled",
 }
 
-// podsOf returns the Deployment's pods without those that are terminating or have finished. Without a Deployment there are
-// none: pods with the Memcached's labels may belong to someone else's Deployment.
+// podsOf returns the Deployment's pods without those that are terminating or have finished. Without a Deployment there
+// are none: pods with the Memcached's labels may belong to someone else's Deployment.
 //
 //workshop:step 4.12a
 func podsOf(deployment *appsv1.Deployment, pods []corev1.Pod) []corev1.Pod {
@@ -58,7 +58,8 @@ func readyNames(pods []corev1.Pod) []string {
 // podFailure says why a pod can't run; the zero value means that it can.
 type podFailure struct {
 	message string
-	// until is when the failure stops counting, unless the container exits again. It is zero if a watch event will announce the end.
+	// until is when the failure stops counting, unless the container exits again. It is zero if a watch event will
+	// announce the end.
 	until time.Time
 }
 

@@ -27,7 +27,8 @@ import (
 	cachev1alpha1 "example.com/operator-workshop/04-operatorsdk-memcached/api/v1alpha1"
 )
 
-// testReconciler returns a reconciler whose in-memory client holds the objects and injects the faults. Its APIReader has no faults.
+// testReconciler returns a reconciler whose in-memory client holds the objects and injects the faults. Its
+// APIReader has no faults.
 func testReconciler(t *testing.T, faults interceptor.Funcs, objects ...client.Object) *MemcachedReconciler {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -170,7 +171,8 @@ func TestBlockedChildIsReported(t *testing.T) {
 	}
 }
 
-// If the Deployment is blocked and another child fails, the status reports the blocker, and the queue retries the error.
+// If the Deployment is blocked and another child fails, the status reports the blocker, and the queue retries the
+// error.
 func TestRetriesBesideABlocker(t *testing.T) {
 	g := NewWithT(t)
 	outage := apierrors.NewInternalError(errors.New("etcd"))

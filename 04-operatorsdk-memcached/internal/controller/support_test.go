@@ -247,7 +247,8 @@ func expectGone(ctx context.Context, object client.Object) {
 	})
 }
 
-// expectEvents waits until the Events about the Memcached are those given, such as "Warning Refused", each as often as it is listed.
+// expectEvents waits until the Events about the Memcached are exactly those given, such as "Warning Refused". An Event
+// that happens twice is listed twice.
 func expectEvents(ctx context.Context, memcached *cachev1alpha1.Memcached, want ...string) {
 	GinkgoHelper()
 	eventually(ctx, func(g Gomega) {

@@ -16,7 +16,8 @@ import (
 	"example.com/operator-workshop/operatortest/incluster"
 )
 
-// ask sends the lines of a command to memcached, in a pod or through a Service, and returns the first line of the answer.
+// ask sends the lines of a command to memcached, in a pod or through a Service, and returns the first line of the
+// answer.
 func ask(ctx context.Context, target string, lines ...string) string {
 	GinkgoHelper()
 	return askUntil(ctx, target, "", lines...)

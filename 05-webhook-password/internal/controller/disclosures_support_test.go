@@ -127,8 +127,8 @@ func search(text string, needles map[string][]needle) (values []string) {
 	return values
 }
 
-// formsOf returns the ways in which Go, JSON and Kubernetes print a value. It returns none for a value that is too short
-// to search for.
+// formsOf returns the ways in which Go, JSON and Kubernetes print a value. It returns none for a value that is too
+// short to search for.
 func formsOf(value string) []string {
 	if len(value) < minSearched {
 		return nil

@@ -130,7 +130,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
 
-// confinedTo returns a config for a user who has the permissions of config/rbac/role.yaml, but only in these namespaces.
+// confinedTo returns a config for a user who has the permissions of config/rbac/role.yaml only in these namespaces.
 func confinedTo(ctx context.Context, namespaces ...string) *rest.Config {
 	GinkgoHelper()
 	user := "manager-of-" + namespaces[0]

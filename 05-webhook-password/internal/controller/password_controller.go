@@ -97,8 +97,8 @@ func (r *PasswordReconciler) Reconcile(ctx context.Context, request ctrl.Request
 	return ctrl.Result{RequeueAfter: r.untilRotation(password)}, nil
 }
 
-// requeueBlocked tells controller-runtime when to reconcile a blocked Password again. It needs the condition Ready, which
-// updateStatus has set.
+// requeueBlocked tells controller-runtime when to reconcile a blocked Password again. It needs the condition Ready,
+// which updateStatus has set.
 //
 //	reason                    when
 //	Impossible, NameChanged   at the next event, when the spec or the former Secret changes (TerminalError)
@@ -117,7 +117,8 @@ func (r *PasswordReconciler) requeueBlocked(password *secretv1.Password, blocked
 	return ctrl.Result{RequeueAfter: min(max(r.Clock.Since(since.Time), minBlockedDelay), maxBlockedDelay)}, nil
 }
 
-// untilRotation returns the time until the next rotation. For a Password without rotation, it returns 0, which means never.
+// untilRotation returns the time until the next rotation. For a Password without rotation, it returns 0, which means
+// never.
 //
 //workshop:step 5.4b
 func (r *PasswordReconciler) untilRotation(password *secretv1.Password) time.Duration {

@@ -22,8 +22,8 @@ import (
 	secretv1 "example.com/operator-workshop/05-webhook-password/api/v1"
 )
 
-// testReconciler returns a reconciler with an in-memory client that holds the objects and fails as faults say. Its clock
-// shows an hour after noon.
+// testReconciler returns a reconciler with an in-memory client that holds the objects and fails as faults say. Its
+// clock shows an hour after noon.
 func testReconciler(t *testing.T, faults interceptor.Funcs, objects ...client.Object) *PasswordReconciler {
 	t.Helper()
 	scheme := runtime.NewScheme()

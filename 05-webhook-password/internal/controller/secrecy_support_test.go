@@ -53,7 +53,8 @@ func watchDisclosures() {
 	follow(&eventsv1.EventList{}, func(event *eventsv1.Event) { disclosed.note(inEvent, asJSON(event)) })
 }
 
-// noteSecret records the values of a Secret if the operator has made it, even if its label or its owner was removed.
+// noteSecret records the values and the metadata of a Secret if the operator has made it, even if its label or its
+// owner was removed.
 func noteSecret(secret *corev1.Secret) {
 	if secret.Annotations["secret.example.com/fingerprint"] == "" {
 		return
@@ -103,7 +104,8 @@ func noteMetrics() {
 	}
 }
 
-// expectSecrecy searches all recorded texts for every secret.
+// expectSecrecy records the metrics, and searches all recorded texts for every secret. If all specs have run, it also
+// checks that enough was recorded.
 func expectSecrecy() {
 	GinkgoHelper()
 	noteMetrics()

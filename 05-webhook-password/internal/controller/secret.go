@@ -104,15 +104,13 @@ func (r *PasswordReconciler) findFormer(ctx context.Context, password *secretv1.
 
 // findSecret returns the Secret with the Password's effective name, or nil if there is none.
 //
-// The cache has only Secrets with the operator's label, so "not found" there proves nothing. Before findSecret returns
-// nil, it also asks the API server.
-//
 //workshop:step 5.2a
 func (r *PasswordReconciler) findSecret(ctx context.Context, password *secretv1.Password) (*corev1.Secret, error) {
 	key := client.ObjectKey{Namespace: password.Namespace, Name: password.EffectiveSecretName()}
 	secret := &corev1.Secret{}
 	err := r.Get(ctx, key, secret)
 	//workshop:step 5.3d
+	// The cache has only Secrets with the operator's label, so "not found" there proves nothing.
 	if apierrors.IsNotFound(err) {
 		secret, err = r.lookUp(ctx, key, password)
 	}
@@ -142,7 +140,7 @@ func (r *PasswordReconciler) lookUp(ctx context.Context, key client.ObjectKey, p
 	return secret, r.APIReader.Get(ctx, key, secret)
 }
 
-// createSecret creates the Secret in one write, so that it never exists without its signature.
+// createSecret creates the Secret in one write, so that it is never incomplete.
 //
 //workshop:step 5.2b
 func (r *PasswordReconciler) createSecret(ctx context.Context, password *secretv1.Password, value string, reason *generateReason) (*corev1.Secret, error) {
@@ -177,7 +175,7 @@ func (r *PasswordReconciler) patchSecret(ctx context.Context, password *secretv1
 	return desired, nil
 }
 
-// announceSecret records an event and a log line about a new password. A nil reason means that there is no new password.
+// announceSecret records an event and a log line about a new password. A nil reason means that there is none.
 func (r *PasswordReconciler) announceSecret(ctx context.Context, password *secretv1.Password, secret *corev1.Secret, reason *generateReason) {
 	if reason == nil {
 		return
@@ -196,8 +194,8 @@ func findBlocker(password *secretv1.Password, secret *corev1.Secret) *blockedErr
 	}
 	owner := metav1.GetControllerOf(secret)
 	controlled := owner != nil && owner.UID == password.UID
-	// Only one Password with a given name exists at a time, so the owner has been deleted, and the garbage collector
-	// will soon delete this Secret.
+	// A namespace has only one Password of this name at a time. So if the owner has another UID, it has been deleted, and
+	// the garbage collector will soon delete this Secret.
 	leftover := !controlled && isPassword(owner) && owner.Name == password.Name
 	switch {
 	case leftover, controlled && secret.DeletionTimestamp != nil:

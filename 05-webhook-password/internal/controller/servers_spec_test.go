@@ -32,7 +32,7 @@ var _ = Describe("the probes", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// statusOf returns the status of a GET of the URL.
+// statusOf returns the HTTP status of the response to a GET request.
 func statusOf(ctx context.Context, url string) (int, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {

@@ -127,7 +127,7 @@ func TestSealedAt(t *testing.T) {
 	}
 }
 
-// forge signs the Secret again after the edit.
+// forge returns an edit after which the Secret is signed again.
 func forge(edit func(*corev1.Secret)) func(*corev1.Secret) {
 	return func(secret *corev1.Secret) {
 		edit(secret)

@@ -32,7 +32,7 @@ const (
 	// quietTime is how long a spec waits to see that something does not happen.
 	quietTime = 400 * time.Millisecond
 
-	// withoutWebhooksLabel marks namespaces whose requests the API server doesn't send to webhooks.
+	// withoutWebhooksLabel marks namespaces whose requests the API server doesn't send to admission webhooks.
 	withoutWebhooksLabel = "test.example.com/without-webhooks"
 	// blockingFinalizer keeps a deleted object until the spec removes the finalizer.
 	blockingFinalizer = "test.example.com/hold"
@@ -98,7 +98,8 @@ func start(now clock.PassiveClock, config *rest.Config, setup ctrl.Options, opti
 	return stop
 }
 
-// namespaceWithoutWebhooks returns a namespace whose requests no webhook sees, as if the webhooks were switched off.
+// namespaceWithoutWebhooks creates a namespace whose requests no admission webhook sees, as if these webhooks were
+// switched off.
 func namespaceWithoutWebhooks(ctx context.Context) string {
 	GinkgoHelper()
 	namespace := cluster.Namespace(ctx)
@@ -165,7 +166,7 @@ func expectState(ctx context.Context, password *secretv1.Password, want string) 
 	})
 }
 
-// stateOf returns a Password's state, and the reason of its condition.
+// stateOf returns a Password's state, and the reason of its condition Ready.
 func stateOf(password *secretv1.Password) string {
 	ready := meta.FindStatusCondition(password.Status.Conditions, secretv1.ConditionReady)
 	if ready == nil {
@@ -174,7 +175,7 @@ func stateOf(password *secretv1.Password) string {
 	return password.Status.State + " " + ready.Reason
 }
 
-// problemOf returns the message of the condition.
+// problemOf returns the message of the condition Ready.
 func problemOf(password *secretv1.Password) string {
 	return meta.FindStatusCondition(password.Status.Conditions, secretv1.ConditionReady).Message
 }

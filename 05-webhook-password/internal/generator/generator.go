@@ -99,7 +99,7 @@ var (
 
 // Bits returns the entropy of a password for an attacker who knows the policy, and knows where in the password there
 // are letters, digits and symbols. A result below weakBits is never more than the true entropy; if the result is
-// weakBits or more, so is the true entropy. Bits uses whole numbers only, so that config/policies/password_strength.yaml
+// weakBits or more, so is the true entropy. Bits uses whole numbers only, so config/policies/password_strength.yaml
 // can compute the same.
 func Bits(policy secretv1.PasswordPolicy) int {
 	each := repeated

@@ -126,7 +126,7 @@ func TestDescribe(t *testing.T) {
 	NewWithT(t).Expect(Describe(policyOf(nil))).To(Equal("length=20 digits=5 symbols=0 case=Mixed repeat=Allowed"))
 }
 
-// TestEveryClass asks for each class alone. It reads the classes from the CRD's schema, so that it covers new ones, too.
+// TestEveryClass asks for each class alone. It reads the classes from the CRD's schema, so it covers new ones, too.
 func TestEveryClass(t *testing.T) {
 	g := NewWithT(t)
 	classes := declaredClasses(g)

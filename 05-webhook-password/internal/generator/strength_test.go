@@ -48,7 +48,7 @@ func TestBits(t *testing.T) {
 	}
 }
 
-// compareBits compares all policies of one length.
+// compareBits compares all possible policies with this length, letter case and repetition, and returns their number.
 func compareBits(t *testing.T, length int, letterCase secretv1.LetterCase, repeat secretv1.Repetition) (compared int) {
 	t.Helper()
 	policy := secretv1.PasswordPolicy{Length: int32(length), Case: letterCase, Repeat: repeat, Require: require(0, 0)}

@@ -30,7 +30,8 @@ const (
 		`ResourceVersion: 0, AdditionalErrorMsg: object not decodable revision=REVISION: `
 )
 
-// faultTimeout allows for a conversion that never answers: the API server waits for 30 seconds, and has no setting for that.
+// faultTimeout allows for a conversion that never answers: the API server waits for 30 seconds, and has no setting for
+// that.
 const faultTimeout = 90 * time.Second
 
 var _ = Describe("the API server", func() {
@@ -54,7 +55,7 @@ var _ = Describe("the API server", func() {
 			eventually(ctx, func(ctx context.Context) string {
 				answer := create(ctx)
 				if after, err := failedOpen(ctx); err != nil || after == before {
-					return fmt.Sprintf("%s, but the webhook was not called and ignored (%v)", answer, err)
+					return fmt.Sprintf("%s, but the API server has not called and ignored the webhook (error: %v)", answer, err)
 				}
 				return answer
 			}).Should(Equal("no error"))

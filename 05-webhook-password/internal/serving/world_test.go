@@ -2,6 +2,7 @@ package serving_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -36,7 +37,7 @@ func newAlphaPassword(namespace, name string) *secretv1alpha1.Password {
 	return &secretv1alpha1.Password{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 }
 
-// newImpossible returns a Password with 11 different digits, which only the validating webhook refuses.
+// newImpossible returns a Password that asks for 11 different digits, which only the validating webhook refuses.
 func newImpossible(namespace string) *secretv1.Password {
 	password := newPassword(namespace, "impossible")
 	password.Spec.Policy = secretv1.PasswordPolicy{
@@ -105,6 +106,9 @@ func served(ctx context.Context, namespace string) error {
 		return fmt.Errorf("the mutating webhook has not filled in spec.secretName: it is %q", password.Spec.SecretName)
 	}
 	err := api.Create(ctx, newImpossible(namespace), client.DryRunAll)
+	if err == nil {
+		return errors.New("the validating webhook must refuse a Password with 11 different digits, but accepts it")
+	}
 	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "must be at most 10") {
 		return fmt.Errorf("the validating webhook must refuse a Password with 11 different digits, but: %w", err)
 	}

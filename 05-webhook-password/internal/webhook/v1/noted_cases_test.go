@@ -49,7 +49,7 @@ func notedCases() map[string]admissionCase {
 	}
 }
 
-// note puts a spec of v1 into the annotation in which the conversion keeps it.
+// note returns a change that puts a spec of v1 into the annotation in which the conversion keeps it.
 func note(changes ...change) alphaChange {
 	return func(object *secretv1alpha1.Password) {
 		spec, err := json.Marshal(password("", changes...).Spec)

@@ -111,7 +111,8 @@ func (p reviewedPolicy) same(other reviewedPolicy) bool {
 	return p.Length == other.Length && p.Case == other.Case && p.Repeat == other.Repeat && slices.Equal(p.Require, other.Require)
 }
 
-// isPossible checks the bounds of the schema of v1, too, because no schema has checked a request in v1alpha1 against them.
+// isPossible checks the bounds of the schema of v1, too, because no schema has checked a request in v1alpha1 against
+// them.
 func (p reviewedPolicy) isPossible() bool {
 	return p.isInBounds() && p.hasEnough()
 }
@@ -127,8 +128,8 @@ func (p reviewedPolicy) isInBounds() bool {
 	return inBounds
 }
 
-// hasEnough reports whether the counts fit into the length and, if no character may repeat, whether each class has enough
-// characters.
+// hasEnough reports whether the counts fit into the length and, if no character may repeat, whether each class has
+// enough characters.
 func (p reviewedPolicy) hasEnough() bool {
 	available := map[string]int64{"Digit": 10, "Symbol": 30}
 	letters, alphabet, enough := p.Length, int64(52), true

@@ -24,7 +24,8 @@ import (
 	webhookv1 "example.com/operator-workshop/05-webhook-password/internal/webhook/v1"
 )
 
-// TestBoundsAreOne compares the webhook with the schema of v1 on both sides of each bound, with the API server's own code.
+// TestBoundsAreOne compares the webhook with the schema of v1 on both sides of each bound. The API server's own code
+// applies the schema.
 func TestBoundsAreOne(t *testing.T) {
 	g := NewWithT(t)
 	problems := schemaOf(t)

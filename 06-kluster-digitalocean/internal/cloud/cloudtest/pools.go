@@ -81,8 +81,8 @@ func (p poolTest) run(t *testing.T, world World) {
 	g.Expect(changed).To(gomega.BeFalse(), "a second call must change nothing")
 }
 
-// wishes returns copies of the pools that can be compared: they contain only the fields that a spec sets, and the taints
-// in a fixed order. With autoscale, the count is left out, too, because the cloud chooses it.
+// wishes returns copies of the pools that can be compared: they contain only the fields that a spec sets, and the
+// taints in a fixed order. With autoscale, the count is left out, too, because the cloud chooses it.
 func wishes(pools []cloud.Pool) []cloud.Pool {
 	asked := slices.Clone(pools)
 	for i := range asked {

@@ -8,7 +8,8 @@ import (
 // Finalizer keeps a deleted Kluster until the cloud reports that its cluster is gone.
 const Finalizer = "inspirit941.dev/cluster"
 
-// TokenFinalizerPrefix is the beginning of the finalizer on the Secret with a Kluster's token. The Kluster's UID follows it.
+// TokenFinalizerPrefix is the beginning of the finalizer on the Secret with a Kluster's token. The Kluster's UID
+// follows it.
 const TokenFinalizerPrefix = "inspirit941.dev/kluster-"
 
 // Annotations of a Kluster. They contain everything that the operator must not lose, because backups include metadata.
