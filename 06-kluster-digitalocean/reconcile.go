@@ -111,9 +111,6 @@ func (c *controller) observe(ctx context.Context, kluster *klusterv1alpha1.Klust
 
 // findCluster returns the Kluster's cluster, or nil if the cloud shows none.
 //
-// The response to a create request can get lost. So the request already contains a tag with the Kluster's UID.
-// findCluster searches for the tag if no ID is recorded, or if the cluster with the recorded ID lacks the tag.
-//
 // The owner tags decide which Kluster owns the cluster. If the only owner tag is this Kluster's, this Kluster owns it
 // (IsOwnedBy). If the only one is another Kluster's, the cluster was handed over: the operator leaves it alone, and a
 // deletion of this Kluster can finish. With no owner tag, or with several, the operator also leaves the cluster alone,
@@ -136,6 +133,8 @@ func findCluster(ctx context.Context, account cloud.CloudProvider, kluster *klus
 	}
 	//workshop:until 6.9b return recorded, nil
 	//workshop:step 6.9b
+	// The response to a create request can get lost, and with it the ID. But the request contains a tag with the Kluster's
+	// UID, so search for the tag.
 	tagged, err := account.Find(ctx, ownerOf(kluster))
 	//workshop:step 6.9b
 	return cmp.Or(tagged, recorded), err
@@ -170,17 +169,15 @@ func (c *controller) act(ctx context.Context, kluster *klusterv1alpha1.Kluster, 
 	return c.update(ctx, kluster, observed)
 }
 
-// create creates the cluster. Before the first request, it records the create intent. So a later reconcile, perhaps in
-// another replica, knows that the cloud may have a cluster even if the response never arrives.
-//
-// The intent is not a lock: if there is no response, and no cluster has the tag, the operator sends the request again.
-// If the first request did take effect, and the cloud does not show the cluster yet, the second one fails with
-// NameTaken, because names are unique in an account. checkFresh prevents a request for a Kluster that has changed or is
-// gone.
+// create creates the cluster, and records its ID.
 //
 //workshop:step 6.9a
 func (c *controller) create(ctx context.Context, kluster *klusterv1alpha1.Kluster, observed observation) (result, error) {
 	//workshop:step 6.9c
+	// Record the create intent before the first request. So a later reconcile, perhaps in another replica, knows that the
+	// cloud may have a cluster even if the response never arrives. The intent is not a lock: if there is no response, and
+	// no cluster has the tag, the operator sends the request again. If the first request did take effect, and the cloud
+	// does not show the cluster yet, the second one fails with NameTaken, because names are unique in an account.
 	if kluster.Annotations[klusterv1alpha1.CreatePendingAnnotation] == "" {
 		return result{}, c.recordCreatePending(ctx, kluster, observed.account)
 	}
@@ -189,6 +186,7 @@ func (c *controller) create(ctx context.Context, kluster *klusterv1alpha1.Kluste
 		return result{}, err // without its kubeconfig, a cluster costs money but can't be used
 	}
 	//workshop:step 6.9c
+	// Send no request for a Kluster that has changed or is gone.
 	if err := c.checkFresh(ctx, kluster); err != nil {
 		return result{}, err
 	}

@@ -15,9 +15,7 @@ import (
 	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
 )
 
-// connect returns an observation with the account that the Kluster's token belongs to. It fails if that isn't the
-// recorded account: in any other account, the cloud responds "not found" for this Kluster's cluster, and a deletion
-// would end too early.
+// connect reads the Kluster's token, and opens the account that the token belongs to.
 //
 //workshop:step 6.7a
 func (c *controller) connect(ctx context.Context, kluster *klusterv1alpha1.Kluster) (observation, error) {
@@ -33,6 +31,7 @@ func (c *controller) connect(ctx context.Context, kluster *klusterv1alpha1.Klust
 		return observed, cloudError(err)
 	}
 	//workshop:step 6.7b
+	// In any other account, the cloud responds "not found" for this Kluster's cluster, and a deletion would end too early.
 	if recorded := externalAccount(kluster); recorded != "" && recorded != observed.account {
 		return observed, blockedByToken(klusterv1alpha1.ReasonAnotherAccount,
 			"the token belongs to account %s, but the cluster to account %s: use a token of the latter", observed.account, recorded)
