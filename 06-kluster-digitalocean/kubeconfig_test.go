@@ -226,8 +226,7 @@ func TestCheckKubeconfig(t *testing.T) {
 	theirs := ours.DeepCopy()
 	theirs.OwnerReferences = nil
 	tests := map[string]struct {
-		// stored is the Secret with that name, or nil if there is none. The cache holds only Secrets with our label, so
-		// it lacks this one.
+		// stored is the Secret with that name on the API server, or nil if there is none. The cache is empty.
 		stored *corev1.Secret
 		// answer is the API server's response to a create request.
 		answer error

@@ -51,8 +51,7 @@ func main() {
 	}
 }
 
-// run does the work of main. It returns an error, which fits on one line, instead of
-// ending the process.
+// run does the work of main, but returns a one-line error instead of ending the process.
 func run(ctx context.Context, args []string, output io.Writer) error {
 	options := manager.Default()
 	image, err := readEnvironment(&options, os.Getenv)

@@ -66,7 +66,7 @@ func cloudSecret() string {
 	return string(secret)
 }
 
-// newKeyPair makes a self-signed certificate.
+// newKeyPair makes a key, and a self-signed certificate for the emulator's host name.
 func newKeyPair() keyPair {
 	GinkgoHelper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -84,7 +84,7 @@ var _ = Describe("the conversion of a Password", func() {
 		Expect(hub.Spec.SecretName).To(Equal("login"))
 	}, SpecTimeout(waitTimeout))
 
-	// The API server doesn't write an unchanged object, unless that is stored in a version other than the storage version.
+	// The API server writes an unchanged object only if it is stored in a version other than the storage version.
 	It("rewrites an object that was stored as v1alpha1", func(ctx SpecContext) {
 		hub := password("migrated", secretName("login"), policy(24, 4, 2), rotation)
 		hub.Namespace = byNone
