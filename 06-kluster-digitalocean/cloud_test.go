@@ -32,12 +32,12 @@ func TestBudgets(t *testing.T) {
 	for range 2 { // the pause also holds for requests about other Klusters
 		_, err = open("one").Find(t.Context(), cloud.Owner{UID: "another"})
 		wait, unsent := errors.AsType[*rateLimitedError](cloudError(err))
-		g.Expect(unsent).To(BeTrue(), "the pause is the token's, see tokenState in cloud.go: %v", err)
+		g.Expect(unsent).To(BeTrue(), "the pause is the token's, see tokenState in cloud.go, found: %v", err)
 		g.Expect(wait.left).To(BeNumerically("~", time.Hour, time.Minute))
 	}
 	g.Expect(requests.Load()).To(BeEquivalentTo(1))
 	_, err = open("two").Identity(t.Context())
-	g.Expect(cloud.Is(err, cloud.Busy)).To(BeTrue(), "another token has a budget of its own: %v", err)
+	g.Expect(cloud.Is(err, cloud.Busy)).To(BeTrue(), "another token has a budget of its own, found: %v", err)
 	g.Expect(requests.Load()).To(BeEquivalentTo(2))
 }
 

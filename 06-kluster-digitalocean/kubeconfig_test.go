@@ -183,7 +183,7 @@ var _ = Describe("the kubeconfig", func() {
 		Expect(meanwhile(ctx, secret)).To(Succeed())
 		before := readSecret(ctx, Default, kluster.Namespace, "shop-kubeconfig")
 		err = write(found, "second")
-		Expect(isExpected(err)).To(BeTrue(), "the operator must retry without logging an error: %v", err)
+		Expect(isExpected(err)).To(BeTrue(), "the operator must retry without logging an error, found: %v", err)
 		Expect(readSecret(ctx, Default, kluster.Namespace, "shop-kubeconfig")).To(Equal(before), "see writeKubeconfig in kubeconfig.go")
 	},
 		Entry("someone has created a Secret of that name", false, createSecret, SpecTimeout(specTimeout)),

@@ -79,7 +79,7 @@ var _ = Describe("the cluster's ID", func() {
 		eventually(ctx, func(g Gomega) {
 			g.Expect(account.Clusters()).NotTo(BeEmpty(), "another Kluster's cluster was deleted, see isHandedOver in compare.go")
 			err := cluster.Client.Get(ctx, client.ObjectKeyFromObject(kluster), kluster)
-			g.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "the Kluster is still there: %v", err)
+			g.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "the Kluster is still there (error: %v)", err)
 		})
 		Expect(account.Clusters()).To(ContainElement(HaveField("ID", theirs.Status.KlusterID)))
 		Expect(account.Clusters()).NotTo(ContainElement(HaveField("ID", own)), "the Kluster's own cluster is found by its tag, see findCluster in reconcile.go")

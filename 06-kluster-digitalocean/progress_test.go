@@ -66,7 +66,7 @@ func TestProgress(t *testing.T) {
 			} else {
 				g.Expect(err).NotTo(HaveOccurred())
 			}
-			g.Expect(err != nil).To(Equal(test.wantError), "an error means that something must change first: %v", err)
+			g.Expect(err != nil).To(Equal(test.wantError), "an error means that something must change first, found: %v", err)
 			g.Expect(found.reason).To(Equal(test.wantReason), "see inProgress and update in reconcile.go")
 			g.Expect(found.requeueAfter).To(Equal(test.wantAfter), "no event says when to look again")
 			g.Expect(found.message).NotTo(BeEmpty())

@@ -92,7 +92,7 @@ func TestAStaleKlusterChangesNothing(t *testing.T) {
 				return
 			}
 			g.Expect(account.changes).To(BeEmpty(), "see checkFresh in metadata.go")
-			g.Expect(isExpected(err)).To(BeTrue(), "the operator must retry without logging an error: %v", err)
+			g.Expect(isExpected(err)).To(BeTrue(), "the operator must retry without logging an error, found: %v", err)
 		})
 	}
 }

@@ -93,7 +93,7 @@ var _ = Describe("a Kluster stays Ready, without an event, while the cloud", fun
 		clock := clocktesting.NewFakeClock(time.Now())
 		account := clouds.open(namespace, func(options *doks.Options) { options.Clock = clock })
 		startOperator(testOptions(namespace))
-		DeferCleanup(func(ctx SpecContext) { // a deletion takes time, too
+		DeferCleanup(func(ctx SpecContext) { // a deletion takes time on the fake clock, too
 			Expect(cluster.Client.DeleteAllOf(ctx, &klusterv1alpha1.Kluster{}, client.InNamespace(namespace))).To(Succeed())
 			eventually(ctx, func(g Gomega) {
 				clock.Step(time.Minute)

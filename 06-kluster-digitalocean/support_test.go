@@ -184,7 +184,7 @@ func expectDeleted(ctx context.Context, kluster *klusterv1alpha1.Kluster) {
 	Expect(client.IgnoreNotFound(cluster.Client.Delete(ctx, kluster))).To(Succeed())
 	eventually(ctx, func(g Gomega) {
 		err := cluster.Client.Get(ctx, client.ObjectKeyFromObject(kluster), &klusterv1alpha1.Kluster{})
-		g.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "the Kluster is still there: %v", err)
+		g.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "the Kluster is still there (error: %v)", err)
 	})
 }
 

@@ -114,7 +114,7 @@ func forbidDeployments(ctx context.Context, namespace string) *corev1.ResourceQu
 	}
 	eventually(ctx, func(g Gomega) {
 		err := cluster.Client.Create(ctx, probe.DeepCopy(), client.DryRunAll)
-		g.Expect(apierrors.IsForbidden(err)).To(BeTrue(), "the quota is not in effect yet: %v", err)
+		g.Expect(apierrors.IsForbidden(err)).To(BeTrue(), "the quota is not in effect yet (error: %v)", err)
 		g.Expect(err).To(MatchError(ContainSubstring("exceeded quota")), "the quota controller has not counted the Deployments yet")
 	})
 	return quota

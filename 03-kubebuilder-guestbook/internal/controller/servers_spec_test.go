@@ -44,7 +44,7 @@ var _ = Describe("the metrics", func() {
 		Expect(status).To(Equal(http.StatusOK), "with the token of an account that has the role metrics-reader: %s", body)
 		Expect(body).To(ContainSubstring("\ncontroller_runtime_"))
 		status, _, err := request(ctx, "http://"+address+"/metrics", reader)
-		Expect(status).To(BeElementOf(0, http.StatusBadRequest), "the server must not accept a token without TLS: %v", err)
+		Expect(status).To(BeElementOf(0, http.StatusBadRequest), "the server must not accept a token without TLS (error: %v)", err)
 	}, SpecTimeout(specTimeout))
 
 	DescribeTable("are served", func(ctx SpecContext, http2 bool, protocol string) {

@@ -72,7 +72,8 @@ func reasonToGenerate(secret *corev1.Secret, password *secretv1.Password, now ti
 // sign puts a password into the Secret, and signs it together with its policy and its time.
 //
 // The signature, or fingerprint, is an HMAC. Its random key can be in the Secret itself, because anyone who may read
-// the key may read the password, too. With a plain hash, anyone who can read the fingerprint could try all short passwords.
+// the key may read the password, too. With a plain hash, anyone who can read the fingerprint could try all short
+// passwords.
 //
 //workshop:step 5.3a
 func sign(secret *corev1.Secret, policy secretv1.PasswordPolicy, value string, now time.Time) {

@@ -20,9 +20,8 @@ const (
 	passwordNamespace = "password-e2e"
 )
 
-// password describes the operator to the shared specs. certs says what makes its certificates.
-// Whatever that is, the manifests in config/self-managed contain all objects outside the
-// operator's namespace.
+// password describes the operator to the shared specs. certs says what makes its certificates: self-managed or
+// cert-manager. In both cases, the manifests in config/self-managed contain all objects outside the operator's namespace.
 func password(certs string) incluster.Operator {
 	return incluster.Operator{
 		Namespace:  namespace,

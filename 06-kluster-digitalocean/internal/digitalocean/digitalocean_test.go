@@ -229,7 +229,7 @@ func TestNotFoundIsAProofOnlyFromTheAPI(t *testing.T) {
 			g.Expect(cloud.Is(err, wanted)).To(BeTrue(), "delete: %v", err)
 
 			_, err = account.Find(t.Context(), cloud.Owner{UID: "owner"})
-			g.Expect(cloud.Is(err, cloud.Unavailable)).To(BeTrue(), "a missing list proves nothing: %v", err)
+			g.Expect(cloud.Is(err, cloud.Unavailable)).To(BeTrue(), "a missing list proves nothing, found: %v", err)
 			_, err = account.Identity(t.Context())
 			g.Expect(cloud.Is(err, cloud.Unavailable)).To(BeTrue(), "identity: %v", err)
 			_, err = account.Create(t.Context(), cloud.Owner{UID: "owner"}, newSpec("shop"))
@@ -308,7 +308,7 @@ func TestEmptyAnswers(t *testing.T) {
 			_, err := account.Get(t.Context(), "wanted")
 			g.Expect(cloud.Is(err, cloud.Unavailable)).To(BeTrue(), "found: %v", err)
 			_, err = account.Find(t.Context(), cloud.Owner{UID: "owner"})
-			g.Expect(cloud.Is(err, cloud.Unavailable)).To(BeTrue(), "it holds no list: %v", err)
+			g.Expect(cloud.Is(err, cloud.Unavailable)).To(BeTrue(), "it holds no list, found: %v", err)
 			if body == `{"kubernetes_cluster":{"id":"another"}}` {
 				return // this is a valid response to a create request
 			}
