@@ -31,7 +31,8 @@ func (r *MemcachedReconciler) addFinalizer(ctx context.Context, memcached *cache
 }
 
 // finalize cleans up after a Memcached that is being deleted, and then removes the finalizer. It may be called any
-// number of times. The garbage collector deletes the Service and the PodDisruptionBudget, which have an owner reference.
+// number of times. The garbage collector deletes the Service and the PodDisruptionBudget, which have an owner
+// reference.
 //
 //workshop:step 4.8b
 func (r *MemcachedReconciler) finalize(ctx context.Context, memcached *cachev1alpha1.Memcached) error {

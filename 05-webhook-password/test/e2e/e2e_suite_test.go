@@ -21,7 +21,8 @@ const (
 )
 
 // password describes the operator to the shared specs. certs says what makes its certificates: self-managed or
-// cert-manager. In both cases, the manifests in config/self-managed contain all objects outside the operator's namespace.
+// cert-manager. In both cases, the manifests in config/self-managed contain all objects outside the operator's
+// namespace.
 func password(certs string) incluster.Operator {
 	return incluster.Operator{
 		Namespace:  namespace,
