@@ -209,7 +209,7 @@ type External interface {
 	// Snapshot describes what exists there for the resources of a namespace; it is
 	// empty if nothing does. It leaves out what differs between two resources with the same spec.
 	Snapshot(ctx context.Context, namespace string) (string, error)
-	// Fail makes every call fail until the returned function is called.
+	// Fail makes every call for the resources of a namespace fail until the returned function is called.
 	Fail(namespace string) (restore func())
 }
 

@@ -30,8 +30,8 @@ func TestPlanAscends(t *testing.T) {
 			}
 		}
 	})
-	g.Expect(rises).To(BeNumerically(">", 0), "the later value is visited, too")
-	g.Expect(len(sizes)).To(BeNumerically(">", 1), "the other fields can rise and fall")
+	g.Expect(rises).To(BeNumerically(">", 0), "the later value must be visited, too")
+	g.Expect(len(sizes)).To(BeNumerically(">", 1), "the other field must have several values")
 }
 
 var _ = Describe("a field that only ascends", Label("specs"), func() {

@@ -19,7 +19,7 @@ import (
 
 const (
 	// failuresPerKind is how many of the first requests to write objects of a kind fail in each phase of a lifecycle. Of
-	// all other requests, only the first of each kind fails, because informers wait longer before they retry.
+	// the reads, only the first of each kind fails, because informers wait longer before they retry.
 	failuresPerKind = 2
 	// laterFailures is how many more writes fail in each phase, each to another object. The number is small, because an
 	// operator waits twice as long after each failure.
@@ -101,7 +101,8 @@ func repeat(matches func(traffic.Request) bool, action traffic.Action) func(traf
 	}
 }
 
-// delayVerbs asks the client to wait, once for each verb. The shortest wait that a reply can ask for is a second.
+// delayVerbs asks the client to wait, once for each verb that writes. The shortest wait that a reply can ask for is a
+// second.
 func delayVerbs() func(traffic.Request, *phase) traffic.Action {
 	delayed := map[string]bool{}
 	return func(request traffic.Request, _ *phase) traffic.Action {

@@ -12,7 +12,7 @@ import (
 	"example.com/operator-workshop/operatortest/internal/trial"
 )
 
-// makeForeign creates a copy of a child. The copy belongs to someone else.
+// makeForeign creates someone else's object from a child's template. If owned is true, another object controls it.
 func makeForeign(ctx context.Context, t *trial.Trial, template *unstructured.Unstructured, owned bool) (*unstructured.Unstructured, error) {
 	foreign, err := t.FromTemplate(template)
 	if err != nil {

@@ -241,7 +241,8 @@ func (r *gadgetReconciler) claimNewest(ctx context.Context, gadget *unstructured
 	return r.writeStatus(ctx, newest, "")
 }
 
-// patchConfigMap changes a ConfigMap. The version that the cache shows may be old, or deleted by now.
+// patchConfigMap changes a ConfigMap of which the cache may show an old version. The API server then refuses the
+// change, unless the flaw is to leave out the resourceVersion.
 func (r *gadgetReconciler) patchConfigMap(ctx context.Context, changed, found *corev1.ConfigMap) error {
 	switch r.flaw {
 	case patchesByName, trustsMemory:
@@ -253,7 +254,7 @@ func (r *gadgetReconciler) patchConfigMap(ctx context.Context, changed, found *c
 	return r.Patch(ctx, changed, client.MergeFromWithOptions(found, client.MergeFromWithOptimisticLock{}))
 }
 
-// letGo removes the finalizer before the clean-up that it protects is done.
+// letGo removes the finalizer first, and only then does the clean-up that the finalizer protects.
 func (r *gadgetReconciler) letGo(ctx context.Context, gadget *unstructured.Unstructured) error {
 	if err := r.patchGadget(ctx, gadget, func() { controllerutil.RemoveFinalizer(gadget, gadgetFinalizer) }); err != nil {
 		return err
@@ -272,7 +273,7 @@ func (r *gadgetReconciler) afterFinalizer(ctx context.Context, gadget *unstructu
 	return nil
 }
 
-// careless wraps a reconciler so that it loses errors.
+// careless wraps a reconciler so that it loses the errors that its flaw ignores.
 func careless(sound *gadgetReconciler) reconcile.Reconciler {
 	return reconcile.Func(func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 		result, err := sound.Reconcile(ctx, request)

@@ -32,7 +32,8 @@ func watchesDeployments(flaw mutation) bool {
 	return slices.Contains([]mutation{assignsEnv, ownsTemplate, mergesEnv, appliesAll, claimsEarly, waitsForPods, waitsForSlowPods}, flaw)
 }
 
-// keepDeployment maintains a Deployment with the gadget's size in an environment variable.
+// keepDeployment maintains a Deployment with the gadget's size in an environment variable, and then the ConfigMap. With
+// two of the flaws, it first waits until the Deployment is available.
 func (r *gadgetReconciler) keepDeployment(ctx context.Context, gadget *unstructured.Unstructured) error {
 	if err := r.begin(ctx, gadget); err != nil {
 		return err

@@ -63,7 +63,7 @@ func gadgetOperator(mutation mutation) operatortest.Operator {
 	})
 }
 
-// runGadgets runs the reference operator.
+// runGadgets runs the reference operator, with or without a flaw.
 func runGadgets(ctx context.Context, restConfig *rest.Config, options operatortest.RunOptions, stock *warehouse, mutation mutation) error {
 	manager, err := ctrl.NewManager(restConfig, managerOptions(ctx, options, "gadget-operator"))
 	if err != nil {
@@ -165,7 +165,7 @@ func (w *warehouse) store(gadget *unstructured.Unstructured) error {
 	return w.change(key, "store a parcel", func() { w.parcels[key] = parcel })
 }
 
-// change lets the kit interfere between the operator and the warehouse.
+// change makes a change to the warehouse. The kit can interfere right before and right after it.
 func (w *warehouse) change(key types.NamespacedName, call string, effect func()) error {
 	begin, interrupted := w.begin[key.Namespace]
 	if !interrupted {

@@ -83,7 +83,7 @@ func (r *gadgetReconciler) patchStatus(ctx context.Context, gadget *unstructured
 	return client.IgnoreNotFound(r.Status().Patch(ctx, gadget, client.MergeFromWithOptions(before, lock)))
 }
 
-// setStatus writes the status of a gadget.
+// setStatus sets the status in a gadget, without a request to the API server.
 func setStatus(gadget *unstructured.Unstructured, conditions []metav1.Condition) error {
 	slices.SortFunc(conditions, func(a, b metav1.Condition) int { return strings.Compare(a.Type, b.Type) })
 	var list []any

@@ -107,7 +107,7 @@ func blockingPermissions(ctx context.Context, t *trial.Trial) ([]string, error) 
 	return permissions, nil
 }
 
-// disturbAll deletes and changes each child in every declared way.
+// disturbAll changes each child in every declared way and then deletes it, and waits for the operator each time.
 func disturbAll(ctx context.Context, t *trial.Trial) error {
 	resource := t.Resource(nil)
 	for _, declared := range t.Operator.Children {
@@ -125,7 +125,8 @@ func disturbAll(ctx context.Context, t *trial.Trial) error {
 	return nil
 }
 
-// disturb patches a child of the trial's resource, or deletes it.
+// disturb patches a child of the trial's resource, or deletes the child if the patch is empty. It does nothing if the
+// resource has no such child.
 func disturb(ctx context.Context, t *trial.Trial, declared operatortest.Child, patch string) error {
 	resource := t.Resource(nil)
 	if err := t.Get(ctx, resource); err != nil {

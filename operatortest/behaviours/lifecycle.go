@@ -7,7 +7,7 @@ import (
 	"example.com/operator-workshop/operatortest/internal/trial"
 )
 
-// lifecycle creates, changes and deletes a resource.
+// lifecycle describes how a resource is created, changed and deleted, and the states that it must reach.
 type lifecycle struct {
 	change map[string]any
 	// made and changed are the final states of fresh resources with the two specs.

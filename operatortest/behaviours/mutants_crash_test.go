@@ -60,7 +60,7 @@ func (r *gadgetReconciler) insureOnce(ctx context.Context, gadget *unstructured.
 	return r.keepConfigMap(ctx, gadget)
 }
 
-// noteStart writes to a ConfigMap that an earlier operator has made.
+// noteStart records the operator's start, once, in the ConfigMap that an earlier operator has made.
 func (r *gadgetReconciler) noteStart(ctx context.Context, gadget *unstructured.Unstructured) error {
 	if _, noted := r.memory.LoadOrStore("start", true); noted {
 		return nil

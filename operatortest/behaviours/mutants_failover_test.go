@@ -20,7 +20,7 @@ func (r *gadgetReconciler) hasWritten(gadget *unstructured.Unstructured) bool {
 	return again
 }
 
-// watchedChanges returns the changes of a gadget that reach the reconciler.
+// watchedChanges returns the options that restrict which changes of a gadget reach the reconciler.
 func watchedChanges(flaw mutation) []builder.ForOption {
 	if flaw != patchesStatus {
 		return nil

@@ -21,7 +21,7 @@ const (
 	replacesChanged mutation = "replaces its ConfigMap if the size has changed"
 )
 
-// keepDirectly maintains the ConfigMap, with one of these flaws.
+// keepDirectly maintains the ConfigMap in the way of one of these operators.
 func (r *gadgetReconciler) keepDirectly(ctx context.Context, gadget *unstructured.Unstructured) error {
 	if err := r.begin(ctx, gadget); err != nil {
 		return err

@@ -94,7 +94,7 @@ func (r *gadgetReconciler) serveWidgets(manager ctrl.Manager) error {
 		}))
 }
 
-// useWidget waits for the Widget's ConfigMap.
+// useWidget maintains the gadget's ConfigMap once the Widget's ConfigMap exists.
 func (r *gadgetReconciler) useWidget(ctx context.Context, gadget *unstructured.Unstructured) error {
 	if err := r.begin(ctx, gadget); err != nil {
 		return err

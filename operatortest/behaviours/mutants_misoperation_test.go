@@ -111,7 +111,8 @@ func (r *gadgetReconciler) leaveFormer(ctx context.Context, gadget *unstructured
 	return r.writeStatus(ctx, gadget, refusal)
 }
 
-// awaitPods reports the state of the pods of a gadget whose Deployment exists.
+// awaitPods returns an error until a pod of a gadget's Deployment is available, and reports in the status that none is.
+// Two of the flaws give up earlier, or accept pods that don't run.
 func (r *gadgetReconciler) awaitPods(ctx context.Context, gadget *unstructured.Unstructured) error {
 	deployment := &appsv1.Deployment{}
 	if err := r.live.Get(ctx, client.ObjectKeyFromObject(gadget), deployment); err != nil {

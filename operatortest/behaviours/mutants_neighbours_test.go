@@ -109,7 +109,8 @@ func (r *gadgetReconciler) clean(ctx context.Context, gadget *unstructured.Unstr
 	return nil
 }
 
-// knowByUID orders a parcel only once for each version of a gadget's spec.
+// knowByUID adds the finalizer and stores the parcel only once for each generation of a gadget. It maintains the
+// ConfigMap in each reconcile.
 func (r *gadgetReconciler) knowByUID(ctx context.Context, gadget *unstructured.Unstructured) error {
 	if done, known := r.memory.Load(gadget.GetUID()); !known || done != gadget.GetGeneration() {
 		if err := r.begin(ctx, gadget); err != nil {
