@@ -15,7 +15,8 @@ const (
 	sendsInvalid mutation = "sends what the API server refuses as invalid, and then something else"
 )
 
-// retryStale writes the status to a copy of the gadget from before the finalizer was added.
+// retryStale does what the reference operator does, but writes the status with a copy of the gadget from before the
+// finalizer was added, so the API server refuses the write. Each retry uses the same copy.
 func (r *gadgetReconciler) retryStale(ctx context.Context, gadget *unstructured.Unstructured) error {
 	old := gadget.DeepCopy()
 	if err := r.begin(ctx, gadget); err != nil {

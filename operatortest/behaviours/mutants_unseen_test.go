@@ -151,7 +151,7 @@ func newSecret(gadget *unstructured.Unstructured) *corev1.Secret {
 	}}
 }
 
-// alsoMake creates another object, and then does what the reference operator does.
+// alsoMake does what the reference operator does. Before the ConfigMap, it also creates a Secret, unless that is nil.
 func (r *gadgetReconciler) alsoMake(ctx context.Context, gadget *unstructured.Unstructured, object *corev1.Secret) error {
 	if err := r.begin(ctx, gadget); err != nil {
 		return err

@@ -22,7 +22,7 @@ var _ = pooledIt("a flaw in an undisturbed change is reported once", func(ctx co
 	}
 	g.Expect(results).To(Equal(map[string]report.Result{
 		update.name: report.Failed, transitions.name: report.NotTried, crash.name: report.Passed, faults.name: report.Passed, stale.name: report.Passed,
-	}), "only the change of one field fails")
+	}), "only \"update\" must fail")
 	g.Expect(made.Behaviours[2].Trials).To(ContainElement(HaveField("Remark", ContainSubstring("other changes fail even undisturbed"))))
 	g.Expect(made.Behaviours[1].Failure).To(ContainSubstring(`not tried, because it builds upon the behaviour "update", which has failed`))
 })

@@ -180,7 +180,7 @@ func (s *session) describe(ctx context.Context, b behaviour) (report.Behaviour, 
 	return made, nil
 }
 
-// partsLeftOut returns the parts of a behaviour that are left out, by what follows the slash.
+// partsLeftOut returns why parts of a behaviour are left out, by what follows the slash in the parts' names.
 func partsLeftOut(operator operatortest.Operator, b behaviour) map[string]string {
 	parts := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(operator.LeftOut)) {

@@ -10,7 +10,7 @@ import (
 
 var _ = Describe("a correct operator", func() {
 	AfterEach(func() {
-		Expect(CurrentSpecReport().Labels()).To(ContainElement("schema"), "-ginkgo.label-filter=schema selects the specs of DescribeSchema")
+		Expect(CurrentSpecReport().Labels()).To(ContainElement("schema"), "-ginkgo.label-filter=schema must select the specs of DescribeSchema")
 	})
 
 	DescribeSchema(operatortest.Operator{

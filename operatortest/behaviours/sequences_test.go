@@ -21,9 +21,9 @@ func TestRunRapid(t *testing.T) {
 			t.Fatal("five or more")
 		}
 	})
-	g.Expect(ran).To(BeNumerically(">", 1), "a property that fails is tried with smaller values")
-	g.Expect(smallest).To(BeElementOf(5, 6, 8, 16, 32), "no bit of the last number that failed can be left out")
-	g.Expect(flag.Lookup("rapid.checks").Value.String()).To(Equal(before), "rapid's settings are those of the whole process")
+	g.Expect(ran).To(BeNumerically(">", 1), "a property that fails must be tried again, with smaller values")
+	g.Expect(smallest).To(BeElementOf(5, 6, 8, 16, 32), "the last number that failed must have no bit that could be left out")
+	g.Expect(flag.Lookup("rapid.checks").Value.String()).To(Equal(before), "rapid's settings must be restored, because they are those of the whole process")
 }
 
 func TestPlan(t *testing.T) {

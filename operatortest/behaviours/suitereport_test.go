@@ -36,7 +36,7 @@ var _ = pooledIt("a suite writes a report, whose command runs one trial again", 
 	_, made := runReported(ctx, g)
 	g.Expect(made.Behaviours).To(HaveExactElements(HaveField("Name", drift.name)))
 	failed := slices.DeleteFunc(slices.Clone(made.Behaviours[0].Trials), func(trial report.Trial) bool { return trial.Result == report.Passed })
-	g.Expect(len(failed)).To(And(BeNumerically(">", 1), BeNumerically("<=", len(made.Behaviours[0].Trials))), "a report has all failures")
+	g.Expect(len(failed)).To(And(BeNumerically(">", 1), BeNumerically("<=", len(made.Behaviours[0].Trials))), "a report must have all failures")
 	g.Expect(failed[0].Replay).To(Equal("OPERATORTEST_TRIAL=" + failed[0].ID + " go test -ginkgo.label-filter=drift"))
 	g.Expect(failed[0].Timeline).To(ContainElement(And(HaveField("Operator", 0), HaveField("What", "create Gadget"))))
 	g.Expect(failed[0].Logs).NotTo(BeEmpty())

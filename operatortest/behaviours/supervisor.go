@@ -30,7 +30,8 @@ func (s *supervisor) start() {
 	s.current = s.StartOn(tap, operatortest.RunOptions{})
 }
 
-// restartKilled starts another operator in place of one that was killed.
+// restartKilled starts another operator if the current one was killed. If the current one ended without being killed,
+// restartKilled returns an error.
 func (s *supervisor) restartKilled() error {
 	err := s.Ended()
 	if !s.current.Tap.Killed() {

@@ -115,7 +115,7 @@ func (t *traveller) travel(ctx context.Context, past journey) error {
 	return nil
 }
 
-// makeNew creates a resource, and waits until the operator is at rest.
+// makeNew creates a resource, records the revision of its creation, and waits until the operator is at rest.
 func makeNew(ctx context.Context, t *traveller) error {
 	t.resource = t.Resource(nil)
 	if err := t.Create(ctx, t.resource); err != nil {

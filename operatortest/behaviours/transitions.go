@@ -96,7 +96,7 @@ const (
 	blockerGone  detour = "a converged resource's %s, and then the blocking object was deleted"
 )
 
-// tryDetour gives a resource a spec that can't be met, and then one that can.
+// tryDetour gives a resource a spec that can't be met, and then corrects the spec or deletes what blocks it.
 func tryDetour(ctx context.Context, runner *trial.Runner, unmeetable operatortest.Unmeetable, detour detour) error {
 	spec, err := runner.UnmeetableSpec(unmeetable)
 	if err != nil {

@@ -120,7 +120,8 @@ func encode(patch map[string]any) (string, error) {
 	return string(content), err
 }
 
-// normalizer returns a function that removes the fields that rules name.
+// normalizer returns a function that removes from an object the fields that rules name, and replaces its name if the
+// rules say that the name is generated.
 func normalizer(rules []Normalize) (func(*unstructured.Unstructured), error) {
 	removals := make([]jsonpatch.Patch, len(rules))
 	for i, rule := range rules {

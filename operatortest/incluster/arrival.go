@@ -41,11 +41,11 @@ func DescribeArrival(o Operator) {
 
 	ginkgo.It("runs in a namespace that accepts only restricted pods", func(ctx ginkgo.SpecContext) {
 		_, err := TryKubectl(ctx, "run", "unrestricted", "--image="+os.Getenv("IMG"), "--privileged", "--dry-run=server", "--namespace="+o.Namespace)
-		gomega.Expect(err).To(gomega.MatchError(gomega.ContainSubstring(`violates PodSecurity "restricted`)), "a privileged pod is refused, see the labels of the namespace in config/")
+		gomega.Expect(err).To(gomega.MatchError(gomega.ContainSubstring(`violates PodSecurity "restricted`)), "a privileged pod must be refused, see the labels of the namespace in config/")
 	}, ginkgo.SpecTimeout(commandTimeout))
 
 	ginkgo.It("works in one of the pods, which holds the Lease", func(ctx ginkgo.SpecContext) {
-		gomega.Eventually(o.Leader).WithContext(ctx).Should(gomega.BeElementOf(o.Pods(ctx)), "the holder of the Lease %s", o.Lease)
+		gomega.Eventually(o.Leader).WithContext(ctx).Should(gomega.BeElementOf(o.Pods(ctx)), "one of the pods must hold the Lease %s", o.Lease)
 	}, ginkgo.SpecTimeout(Timeout))
 
 	if o.Metrics != nil {
@@ -167,10 +167,10 @@ func describeMetrics(o Operator) {
 			return status, err
 		}
 
-		gomega.Eventually(status).WithContext(ctx).WithArguments("http", reader).Should(gomega.Equal(http.StatusBadRequest), "nothing is served without TLS")
-		gomega.Eventually(status).WithContext(ctx).WithArguments("https", "").Should(gomega.Equal(http.StatusUnauthorized), "a client without a token gets no metrics")
-		gomega.Eventually(status).WithContext(ctx).WithArguments("https", stranger).Should(gomega.Equal(http.StatusForbidden), "a client without the role gets no metrics")
-		gomega.Eventually(status).WithContext(ctx).WithArguments("https", reader).Should(gomega.Equal(http.StatusOK), "the role %s allows it", o.Metrics.Role)
+		gomega.Eventually(status).WithContext(ctx).WithArguments("http", reader).Should(gomega.Equal(http.StatusBadRequest), "nothing must be served without TLS")
+		gomega.Eventually(status).WithContext(ctx).WithArguments("https", "").Should(gomega.Equal(http.StatusUnauthorized), "a client without a token must get no metrics")
+		gomega.Eventually(status).WithContext(ctx).WithArguments("https", stranger).Should(gomega.Equal(http.StatusForbidden), "a client without the role must get no metrics")
+		gomega.Eventually(status).WithContext(ctx).WithArguments("https", reader).Should(gomega.Equal(http.StatusOK), "the role %s must allow it", o.Metrics.Role)
 		_, metrics, err := o.getMetrics(ctx, "https", reader)
 		gomega.Expect(err).NotTo(gomega.HaveOccurred())
 		gomega.Expect(metrics).To(gomega.ContainSubstring(o.Metrics.Contains))

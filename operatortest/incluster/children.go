@@ -36,10 +36,10 @@ func DescribeChildren(o Operator) {
 func (o Operator) bringsBack(ctx context.Context, child string) {
 	ginkgo.GinkgoHelper()
 	before := o.uid(ctx, child)
-	gomega.Expect(before).NotTo(gomega.BeEmpty(), "%s exists", child)
+	gomega.Expect(before).NotTo(gomega.BeEmpty(), "%s must exist", child)
 	Kubectl(ctx, "delete", child, "--namespace="+o.Trial, "--wait=false")
 	gomega.Eventually(o.uid).WithContext(ctx).WithArguments(child).ShouldNot(gomega.BeElementOf("", before),
-		"there is a new %s: the operator has to watch its children, and needs the permission to create them", child)
+		"there must be a new %s: the operator has to watch its children, and needs the permission to create them", child)
 }
 
 // undoes changes a child and waits until the field has its old value again.
@@ -47,9 +47,9 @@ func (o Operator) undoes(ctx context.Context, child string, drift Drift) {
 	ginkgo.GinkgoHelper()
 	before := Field(ctx, o.Trial, child, drift.Field)
 	patched := Kubectl(ctx, "patch", child, "--namespace="+o.Trial, "--type=merge", "--patch="+drift.Patch)
-	gomega.Expect(patched).NotTo(gomega.ContainSubstring("no change"), "the patch %s changes something", drift.Patch)
+	gomega.Expect(patched).NotTo(gomega.ContainSubstring("no change"), "the patch %s must change something", drift.Patch)
 	gomega.Eventually(Field).WithContext(ctx).WithArguments(o.Trial, child, drift.Field).Should(gomega.Equal(before),
-		"%s of %s has its old value again: the operator has to compare every field that it sets", drift.Field, child)
+		"%s of %s must have its old value again: the operator has to compare every field that it sets", drift.Field, child)
 }
 
 // uid returns the object's UID, or "" while there is no such object.
@@ -69,22 +69,22 @@ func describeCollision(o Operator) {
 		_, name, _ := strings.Cut(c.Child, "/")
 		Kubectl(ctx, "wait", c.Name, "--for=condition="+c.Condition+"=false", "--timeout=1m", "--namespace="+o.Trial)
 		gomega.Eventually(Field).WithContext(ctx).WithArguments(o.Trial, c.Name, "{.status.conditions[*].message}").
-			Should(gomega.ContainSubstring(`"`+name+`"`), "a condition names the object that is in the way")
-		gomega.Eventually(o.warnings).WithContext(ctx).WithArguments(c.Name).Should(gomega.ContainSubstring(name), "a Warning event names it")
-		gomega.Expect(o.content(ctx, c.Child)).To(gomega.Equal(before), "someone else's object is unchanged")
+			Should(gomega.ContainSubstring(`"`+name+`"`), "a condition must name the object that is in the way")
+		gomega.Eventually(o.warnings).WithContext(ctx).WithArguments(c.Name).Should(gomega.ContainSubstring(name), "a Warning event must name it")
+		gomega.Expect(o.content(ctx, c.Child)).To(gomega.Equal(before), "someone else's object must be unchanged")
 	}, ginkgo.SpecTimeout(Timeout))
 
 	ginkgo.It("creates the child once the name is free", func(ctx ginkgo.SpecContext) {
 		foreign := o.uid(ctx, c.Child)
 		Kubectl(ctx, "delete", c.Child, "--namespace="+o.Trial)
-		gomega.Eventually(o.uid).WithContext(ctx).WithArguments(c.Child).ShouldNot(gomega.BeElementOf("", foreign), "the resource gets its own %s", c.Child)
+		gomega.Eventually(o.uid).WithContext(ctx).WithArguments(c.Child).ShouldNot(gomega.BeElementOf("", foreign), "the resource must get its own %s", c.Child)
 		o.WaitUntilConverged(ctx)
 	}, ginkgo.SpecTimeout(Timeout))
 
 	ginkgo.It("doesn't hold up the deletion of a resource, whose children are deleted with it", func(ctx ginkgo.SpecContext) {
 		began := time.Now()
 		Kubectl(ctx, "delete", c.Name, "--namespace="+o.Trial, "--timeout=2m")
-		gomega.Eventually(o.uid).WithContext(ctx).WithArguments(c.Child).Should(gomega.BeEmpty(), "%s is deleted with its owner", c.Child)
+		gomega.Eventually(o.uid).WithContext(ctx).WithArguments(c.Child).Should(gomega.BeEmpty(), "%s must be deleted with its owner", c.Child)
 		measured("deletion of a resource with its children", began)
 	}, ginkgo.SpecTimeout(Timeout))
 }

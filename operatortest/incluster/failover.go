@@ -24,7 +24,7 @@ func DescribeFailover(o Operator) {
 			ginkgo.Skip(fmt.Sprintf("left out: a node can be drained only if another one accepts pods, and there is only %d", len(nodes)))
 		}
 		node := o.placed(ctx)[o.Leader(ctx)]
-		gomega.Expect(node).NotTo(gomega.BeEmpty(), "the leader runs on a node")
+		gomega.Expect(node).NotTo(gomega.BeEmpty(), "the leader must run on a node")
 		ginkgo.DeferCleanup(func(ctx ginkgo.SpecContext) { Kubectl(ctx, "uncordon", node) }, ginkgo.NodeTimeout(commandTimeout))
 		began := time.Now()
 		o.fails(ctx, "failover by node drain", func(ctx context.Context, _ string) error {
@@ -32,7 +32,7 @@ func DescribeFailover(o Operator) {
 			measured("drain of the node", began)
 			return err
 		})
-		gomega.Expect(o.placed(ctx)).NotTo(gomega.ContainElement(node), "no pod of the operator is left on the drained node")
+		gomega.Expect(o.placed(ctx)).NotTo(gomega.ContainElement(node), "no pod of the operator may be left on the drained node")
 	}, ginkgo.SpecTimeout(2*Timeout))
 }
 
@@ -41,21 +41,21 @@ func (o Operator) fails(ctx ginkgo.SpecContext, what string, takeAway func(ctx c
 	ginkgo.GinkgoHelper()
 	o.WaitForRollout(ctx)
 	var former string
-	gomega.Eventually(func() string { former = o.Leader(ctx); return former }).WithContext(ctx).Should(gomega.BeElementOf(o.Pods(ctx)), "a pod holds the Lease")
+	gomega.Eventually(func() string { former = o.Leader(ctx); return former }).WithContext(ctx).Should(gomega.BeElementOf(o.Pods(ctx)), "a pod must hold the Lease")
 	transitions := o.transitions(ctx)
 
 	began := time.Now()
 	gone := make(chan error, 1)
 	go func() { gone <- takeAway(ctx, former) }()
-	gomega.Eventually(o.Leader).WithContext(ctx).WithPolling(leaderInterval).ShouldNot(gomega.BeElementOf("", former), "another pod takes the Lease")
+	gomega.Eventually(o.Leader).WithContext(ctx).WithPolling(leaderInterval).ShouldNot(gomega.BeElementOf("", former), "another pod must take the Lease")
 	measured(what, began)
 	o.bringsBack(ctx, o.Children[0].Name)
 	measured(what+", until it works", began)
 
-	gomega.Eventually(gone).WithContext(ctx).WithTimeout(4*time.Minute).Should(gomega.Receive(gomega.BeNil()), "the former leader's pod is gone")
+	gomega.Eventually(gone).WithContext(ctx).WithTimeout(4*time.Minute).Should(gomega.Receive(gomega.BeNil()), "the former leader's pod must be gone")
 	o.WaitForRollout(ctx)
 	o.WaitUntilConverged(ctx)
-	gomega.Expect(o.transitions(ctx)).To(gomega.Equal(transitions+1), "the Lease changes hands only once; more often would mean that two replicas may have worked at the same time")
+	gomega.Expect(o.transitions(ctx)).To(gomega.Equal(transitions+1), "the Lease must change hands only once; more often would mean that two replicas may have worked at the same time")
 }
 
 // transitions returns how often the Lease has changed hands.

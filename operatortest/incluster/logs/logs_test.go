@@ -27,7 +27,7 @@ func TestCollectWritesAllThatItGets(t *testing.T) {
 
 	err := Collect(t.Context(), kubectl, os.Environ(), dir)
 
-	g.Expect(err).To(MatchError(HavePrefix("kubectl get events")), "what can't be read is reported")
+	g.Expect(err).To(MatchError(HavePrefix("kubectl get events")), "what can't be read must be reported")
 	content := func(name string) string {
 		text, err := os.ReadFile(filepath.Join(dir, name))
 		g.Expect(err).NotTo(HaveOccurred())

@@ -28,7 +28,7 @@ func TestAscend(t *testing.T) {
 			}
 			g.Expect(known.Ascend(stops, []string{"spec.runtime.version"})).To(Equal(want))
 			for i := range stops {
-				g.Expect(stops[i]).To(Equal(spec(c.stops[i])), "other sequences visit the same specs")
+				g.Expect(stops[i]).To(Equal(spec(c.stops[i])), "the original spec must not change, because other sequences visit it, too")
 			}
 		})
 	}

@@ -41,5 +41,5 @@ func TestImpossible(t *testing.T) {
 		`spec.pod.nodeSelector is {"operatortest.example.com/no-such-node":"true"}`: `{"fixed":{"image":"kept"},"pod":{"containers":[{"image":"a:1","name":"a"},{"name":"b"}],` +
 			`"nodeSelector":{"operatortest.example.com/no-such-node":"true"}}}`,
 	}))
-	g.Expect(base["pod"]).NotTo(HaveKey("nodeSelector"), "the sample's spec is left alone")
+	g.Expect(base["pod"]).NotTo(HaveKey("nodeSelector"), "the sample's spec must be left alone")
 }

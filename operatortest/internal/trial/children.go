@@ -94,7 +94,8 @@ func (runner *Runner) FirstChild() *operatortest.Child {
 	return nil
 }
 
-// Children calls do for each declared child that the resource should have.
+// Children calls do for each declared child that the resource should have. It returns an error if a child is missing, or
+// if the resource should have none of the declared children.
 func (t *Trial) Children(ctx context.Context, resource *unstructured.Unstructured, do func(operatortest.Child, *unstructured.Unstructured) error) error {
 	found := false
 	for _, declared := range t.Operator.Children {
