@@ -57,7 +57,7 @@ func TestRolesOf(t *testing.T) {
 			g.Expect(others).To(Equal(inDir(test.others)))
 			own, _, err = rolesOf([]string{filepath.Join(dir, "role.yaml")})
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(own).To(Equal(inDir([]string{"role.yaml"})), "a file that is named by itself is always used")
+			g.Expect(own).To(Equal(inDir([]string{"role.yaml"})), "a file that is named by itself must always be used")
 		})
 	}
 }

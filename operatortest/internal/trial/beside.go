@@ -62,7 +62,7 @@ func (t *Trial) checkBeside(ctx context.Context) error {
 	return errors.Join(t.beside.undeclared(ctx), t.beside.stays(ctx))
 }
 
-// clearBeside deletes the second namespace, as clear does with the first. The operators have ended.
+// clearBeside does with the second namespace what clear does with the first. The operators have ended.
 func (t *Trial) clearBeside() error {
 	if t.beside == nil {
 		return nil

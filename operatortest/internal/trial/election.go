@@ -13,7 +13,7 @@ const (
 	retryPeriod   = 400 * time.Millisecond
 )
 
-// Election makes the operator take part in an election in the trial's namespace.
+// Election returns the options for a candidate in an election in the trial's namespace.
 func (t *Trial) Election(candidate string) *operatortest.LeaderElection {
 	return &operatortest.LeaderElection{
 		Namespace: t.Namespace, Identity: candidate,
@@ -21,8 +21,8 @@ func (t *Trial) Election(candidate string) *operatortest.LeaderElection {
 	}
 }
 
-// LenientElection is an election whose outcome doesn't change if the machine stalls briefly, for trials that don't test
-// the election.
+// LenientElection returns the options for an election whose outcome doesn't change if the machine stalls briefly, for
+// trials that don't test the election.
 func (t *Trial) LenientElection(candidate string) *operatortest.LeaderElection {
 	election := t.Election(candidate)
 	election.LeaseDuration, election.RenewDeadline = 5*leaseDuration, 5*renewDeadline

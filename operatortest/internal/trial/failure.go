@@ -13,7 +13,7 @@ import (
 // logLines is how many of each operator's last requests a failure shows.
 const logLines = 30
 
-// failure is the error of a trial, and the requests of its operators up to then.
+// failure is the error of a trial, with the requests and the last log lines of its operators.
 type failure struct {
 	// id is the trial's ID, with which it can be run again.
 	id    string
@@ -23,7 +23,7 @@ type failure struct {
 	said []string
 }
 
-// Brief returns the error of a trial without the requests.
+// Brief returns the error of a trial without the operators' requests and logs.
 func Brief(err error) string {
 	if failed, ok := errors.AsType[*failure](err); ok {
 		return failed.cause.Error()

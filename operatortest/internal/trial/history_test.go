@@ -13,7 +13,7 @@ import (
 	"example.com/operator-workshop/operatortest"
 )
 
-// seenIn returns a trial in which these versions of objects were seen; the last one is a Web's.
+// seenIn returns a trial that has seen these versions of objects. A Web among them counts as deleted.
 func seenIn(versions ...*unstructured.Unstructured) *Trial {
 	sample := &unstructured.Unstructured{}
 	sample.SetAPIVersion("example.com/v1")

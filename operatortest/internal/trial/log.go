@@ -36,7 +36,8 @@ type operatorLog struct {
 	closed bool
 }
 
-// logger writes to the log, and also to klog's global logger, where the operator's lines would go otherwise.
+// logger returns a logger that writes to the log, and also to klog's global logger, where the operator's lines would go
+// otherwise.
 func (l *operatorLog) logger() logr.Logger {
 	write := func(prefix, line string) { l.write(strings.TrimSpace(prefix + " " + line)) }
 	sinks := tee{funcr.New(write, funcr.Options{Verbosity: logLevel}).GetSink()}
@@ -73,7 +74,7 @@ func (l *operatorLog) follow(path string) error {
 	return nil
 }
 
-// String returns everything that was logged so far.
+// String returns what was logged so far: the end of it, if the log is longer than maxLog.
 func (l *operatorLog) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -99,7 +99,7 @@ func (t *Trial) List(ctx context.Context, kind schema.GroupVersionKind) ([]*unst
 	return objects, nil
 }
 
-// Get gets an object as it is stored now.
+// Get gets an object from the API server or, in a condition of [Trial.Await], from the Runner's store.
 func (t *Trial) Get(ctx context.Context, object *unstructured.Unstructured) error {
 	if err := t.get(ctx, object); err != nil {
 		return fmt.Errorf("get %s %s: %w", object.GetKind(), object.GetName(), err)
@@ -107,7 +107,7 @@ func (t *Trial) Get(ctx context.Context, object *unstructured.Unstructured) erro
 	return nil
 }
 
-// get fills in an object that has a kind, a namespace and a name.
+// get is like Get, but returns the API server's error as it is. The object must have a kind, a namespace and a name.
 func (t *Trial) get(ctx context.Context, object *unstructured.Unstructured) error {
 	key, kind := client.ObjectKeyFromObject(object), object.GroupVersionKind()
 	if !isCached(ctx) {

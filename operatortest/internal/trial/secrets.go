@@ -60,8 +60,8 @@ func (t *Trial) watchSecrets(ctx context.Context) error {
 	return nil
 }
 
-// follow ends with the watch. What it misses after that is found by the list at the end of the trial, or by other
-// trials.
+// follow records the Secrets that a watch shows, until the watch ends. What it misses after that is found by the list at
+// the end of the trial, or by other trials.
 func (w *secretWatch) follow(events watch.Interface) {
 	defer events.Stop()
 	for event := range events.ResultChan() {

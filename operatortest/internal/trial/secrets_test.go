@@ -36,7 +36,7 @@ func TestNeedles(t *testing.T) {
 		isIn := func(needle string) bool { return strings.Contains(text, needle) }
 		g.Expect(needles).To(HaveKey(Satisfy(isIn)), how)
 	}
-	g.Expect(needles).To(HaveEach("password in Secret made"), "values of 7 bytes, values that a user wrote, keys that are left out and certificates are not searched for")
+	g.Expect(needles).To(HaveEach("password in Secret made"), "values of 7 bytes, values that a user wrote, keys that are left out and certificates must not be searched for")
 }
 
 func TestHidden(t *testing.T) {

@@ -140,7 +140,7 @@ func (t *Trial) markForeign(ctx context.Context) error {
 	return nil
 }
 
-// clear ends the operators and deletes the namespace.
+// clear kills the operators and, on an existing cluster, deletes the trial's namespaces.
 func (t *Trial) clear(namespace *corev1.Namespace) error {
 	var errs []error
 	if t.secrets != nil {

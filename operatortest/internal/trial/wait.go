@@ -37,7 +37,8 @@ func (s *Stillness) Still(requests []traffic.Request) bool {
 	return s.looks >= int(cmp.Or(s.Quiet, Quiet)/testcluster.PollInterval)
 }
 
-// WaitAtRest waits until the operator has written nothing for a while.
+// WaitAtRest waits until the operator has written nothing for a while. It doesn't wait for an operator that hasn't
+// written anything yet.
 func (t *Trial) WaitAtRest(ctx context.Context, operator *Instance) error {
 	var stillness Stillness
 	return t.Eventually(ctx, fmt.Sprintf("the operator to come to rest: no write request for %s", Quiet), func(context.Context) error {
