@@ -25,13 +25,13 @@ import (
 const (
 	// long is a timeout that no test should reach.
 	long = 30 * time.Second
-	// roleVariable makes a copy of this test program act as an operator.
+	// roleVariable is the environment variable that says in which role a copy of this test program runs.
 	roleVariable = "OPERATORTEST_PROCESS_ROLE"
-	// upstreamVariable is the address of the API server for the role that acts as the tests.
+	// upstreamVariable is the environment variable with the API server's address, for the role that is a test process.
 	upstreamVariable = "OPERATORTEST_PROCESS_UPSTREAM"
 )
 
-// roles contains operators; each function returns its exit status.
+// roles contains a function for each role; it returns the exit status. All roles but one are operators.
 var roles = map[string]func() int{
 	"obeys": func() int {
 		terminated := make(chan os.Signal, 1)

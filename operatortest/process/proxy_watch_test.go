@@ -44,17 +44,17 @@ func TestProxyStreamsAWatch(t *testing.T) {
 			tap := traffic.New()
 			proxy, client := dial(t, tap.Config(upstream(t, eventStream(events, gone))), protocol)
 			response, err := client.Do(request(t, http.MethodGet, proxy.url+watchPath, nil))
-			g.Expect(err).NotTo(HaveOccurred(), "the reply begins before the first event")
+			g.Expect(err).NotTo(HaveOccurred(), "the reply must begin before the first event")
 			lines := bufio.NewReader(response.Body)
 			for i := range 3 {
 				event := fmt.Sprintf(`{"type":"ADDED","object":{"metadata":{"name":"object-%d"}}}`, i)
 				events <- event
-				g.Expect(lines.ReadString('\n')).To(Equal(event+"\n"), "each event arrives before the next one is sent")
+				g.Expect(lines.ReadString('\n')).To(Equal(event+"\n"), "each event must arrive before the next one is sent")
 			}
 			g.Expect(tap.Requests()).To(ConsistOf(HaveField("Verb", "watch")))
 
 			g.Expect(response.Body.Close()).To(Succeed())
-			g.Eventually(gone).WithTimeout(long).Should(BeClosed(), "the API server notices that the operator has ended the watch")
+			g.Eventually(gone).WithTimeout(long).Should(BeClosed(), "the API server must notice that the operator has ended the watch")
 		})
 	}
 }
@@ -83,7 +83,7 @@ func TestKillCutsAWatch(t *testing.T) {
 			g.Expect(err).NotTo(MatchError(io.EOF), "io.EOF would mean that the watch ended normally")
 			g.Eventually(gone).WithTimeout(long).Should(BeClosed())
 			_, err = client.Do(request(t, http.MethodGet, proxy.url+"/version", nil)) //nolint:bodyclose // there is no response
-			g.Expect(err).To(HaveOccurred(), "no later request passes")
+			g.Expect(err).To(HaveOccurred(), "no later request may pass")
 			proxy.stop()
 			g.Expect(logged.String()).To(BeEmpty())
 		})

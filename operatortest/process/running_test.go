@@ -82,7 +82,7 @@ func TestRun(t *testing.T) {
 				g.Expect(err).To(MatchError(test.want))
 			}
 			g.Expect(reports).To(HaveLen(test.later))
-			g.Expect(procgroup.Lives(began.pid)).To(BeFalse(), "every process has ended")
+			g.Expect(procgroup.Lives(began.pid)).To(BeFalse(), "every process must have ended")
 			g.Expect(filepath.Dir(began.kubeconfig)).NotTo(BeADirectory())
 		})
 	}
@@ -112,7 +112,7 @@ func TestLogs(t *testing.T) {
 	}
 	logs, err := filepath.Glob(filepath.Join(command.Logs, "here-*.log"))
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(logs).To(HaveLen(2), "a file for each start")
+	g.Expect(logs).To(HaveLen(2), "there must be a file for each start")
 	content, err := os.ReadFile(logs[1])
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(string(content)).To(And(HavePrefix("line 0\n"), HaveSuffix("line 99\n")))

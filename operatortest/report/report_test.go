@@ -37,10 +37,10 @@ func TestJUnit(t *testing.T) {
 	g.Expect(xml.Unmarshal(written.Bytes(), &read)).To(Succeed())
 	g.Expect(read.Suites).To(HaveLen(5))
 	g.Expect(read.Suites[0].Cases).To(ConsistOf(And(HaveField("Name", "sample a"), HaveField("Failure", BeNil()))))
-	g.Expect(read.Suites[1]).To(And(HaveField("Tests", 3), HaveField("Failures", 1)), "no extra case is added if a trial has failed")
+	g.Expect(read.Suites[1]).To(And(HaveField("Tests", 3), HaveField("Failures", 1)), "no extra case may be added if a trial has failed")
 	g.Expect(read.Suites[1].Cases[1].Skipped.Message).To(Equal("nothing to disturb"))
 	g.Expect(read.Suites[1].Cases[2].Failure).To(Equal(&junitText{Message: "expected <one>", Text: "expected <one>\nfound two"}))
-	g.Expect(read.Suites[3]).To(And(HaveField("Tests", 1), HaveField("Failures", 1)), "a behaviour that was not tried has not passed")
+	g.Expect(read.Suites[3]).To(And(HaveField("Tests", 1), HaveField("Failures", 1)), "a behaviour that was not tried must not count as passed")
 	g.Expect(read.Suites[4]).To(And(HaveField("Tests", 1), HaveField("Skipped", 1), HaveField("Failures", 0)))
 	g.Expect(read.Suites[4].Cases[0].Skipped.Message).To(Equal("one replica by design"))
 }
@@ -66,7 +66,7 @@ func TestHTML(t *testing.T) {
 	}
 	g.Expect(page).NotTo(ContainSubstring("&lt;lost&gt;"), "the trial already shows it")
 	g.Expect(strings.Count(page, "expected &lt;one&gt;")).To(Equal(1))
-	g.Expect(page).NotTo(ContainSubstring("http"), "the page loads nothing from other servers")
+	g.Expect(page).NotTo(ContainSubstring("http"), "the page must load nothing from other servers")
 }
 
 func TestFailuresAndLines(t *testing.T) {

@@ -169,7 +169,7 @@ var _ = Describe("an existing cluster", func() {
 		guest := &Cluster{CRDs: []string{"testdata/crd", "testdata/broken/crd"}}
 		Expect(guest.Start(ctx)).To(Succeed())
 		Expect(cluster.Admin.Get(ctx, client.ObjectKeyFromObject(widgets), widgets)).To(Succeed())
-		Expect(widgets.Spec.Conversion).To(Equal(own), "the cluster's own operator converts its resources")
+		Expect(widgets.Spec.Conversion).To(Equal(own), "the cluster's own operator must still convert its resources")
 		Expect(definitionNames(ctx)).To(ConsistOf(append([]string{"gizmos.test.example.com"}, before...)))
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: guest.Namespace(ctx)}}
 		Expect(guest.Stop()).To(Succeed())
@@ -205,13 +205,13 @@ var _ = Describe("a control plane in a scratch folder", func() {
 
 		other := &Cluster{CRDs: []string{"testdata/crd", "testdata/broken/crd"}}
 		Expect(start(other)).NotTo(Equal(uid))
-		Expect(os.ReadDir(folder)).To(HaveLen(1), "the control plane that is no longer needed is removed")
+		Expect(os.ReadDir(folder)).To(HaveLen(1), "the control plane that is no longer needed must be removed")
 		Expect(other.Stop()).To(Succeed())
 
 		converting := &Cluster{CRDs: []string{"testdata/crd"}, Converts: true}
 		start(converting)
 		Expect(converting.Stop()).To(Succeed())
-		Expect(converting.Admin.List(ctx, &corev1.NamespaceList{})).NotTo(Succeed(), "its API server has ended with it")
+		Expect(converting.Admin.List(ctx, &corev1.NamespaceList{})).NotTo(Succeed(), "its API server must have ended with it")
 	}, SpecTimeout(2*specTimeout))
 })
 

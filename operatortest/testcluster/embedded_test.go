@@ -13,5 +13,5 @@ func TestWithAdmission(t *testing.T) {
 	g.Expect(withAdmission(asked)).To(Equal(map[string]string{
 		"enable-admission-plugins": "AlwaysPullImages," + ownersAdmission, "audit-log-path": "-",
 	}))
-	g.Expect(asked).To(HaveKeyWithValue("enable-admission-plugins", "AlwaysPullImages"), "the suite's own map stays as it is")
+	g.Expect(asked).To(HaveKeyWithValue("enable-admission-plugins", "AlwaysPullImages"), "the suite's own map must stay as it is")
 }

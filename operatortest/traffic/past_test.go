@@ -55,7 +55,7 @@ func TestShowPast(t *testing.T) {
 
 	_, err = clients.CoreV1().ConfigMaps("here").Watch(t.Context(), metav1.ListOptions{SendInitialEvents: new(true)})
 	g.Expect(apierrors.IsInvalid(err)).To(BeTrue(), "a watch in place of a list: %v", err)
-	g.Expect(query()).To(BeNil(), "the API server gets no request")
+	g.Expect(query()).To(BeNil(), "the API server must get no request")
 
 	log := tap.Requests()
 	g.Expect(log[0].Past).To(Equal("7"))

@@ -110,7 +110,7 @@ func TestRules(t *testing.T) {
 				g.Expect(server.received.Load()).To(Equal(before), "a dead operator's request must not arrive")
 				return
 			}
-			g.Expect(server.received.Load()).To(Equal(before+1), "without a kill, later requests pass")
+			g.Expect(server.received.Load()).To(Equal(before+1), "without a kill, later requests must pass")
 		})
 	}
 }

@@ -168,14 +168,14 @@ func TestHold(t *testing.T) {
 				g.Expect(next(g, seen)).To(Equal(want))
 			}
 			server.events <- event("MODIFIED", "b", 5)
-			g.Expect(next(g, seen)).To(Equal("MODIFIED b 5"), "later events are not held")
+			g.Expect(next(g, seen)).To(Equal("MODIFIED b 5"), "later events must not be held")
 
 			var events []string
 			for _, each := range tap.Events() {
 				g.Expect(each.Resource).To(Equal("configmaps"))
 				events = append(events, fmt.Sprintf("%s %s %s", each.Type, each.Name, each.Version))
 			}
-			g.Expect(events).To(Equal(slices.Concat([]string{"ADDED a 1"}, test.want, []string{"MODIFIED b 5"})), "the Tap has recorded what reached the operator")
+			g.Expect(events).To(Equal(slices.Concat([]string{"ADDED a 1"}, test.want, []string{"MODIFIED b 5"})), "the Tap must have recorded what reached the operator")
 		})
 	}
 }
@@ -190,7 +190,7 @@ func TestHoldsOverlap(t *testing.T) {
 
 	first(Latest)
 	pendingIn(g, tap, 1)
-	g.Expect(seen.ResultChan()).NotTo(Receive(), "the second hold still keeps it")
+	g.Expect(seen.ResultChan()).NotTo(Receive(), "the second hold must still keep it")
 
 	second(Late)
 	g.Expect(next(g, seen)).To(Equal("ADDED a 1"))
