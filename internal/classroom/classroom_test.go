@@ -168,7 +168,7 @@ func TestClusterLifecycle(t *testing.T) {
 		}).WithTimeout(10 * time.Second).Should(Succeed())
 		g.Expect(cluster.Up(ctx)).To(Succeed())
 		after := pids(ctx, g, cluster)
-		g.Expect(after["etcd"]).To(Equal(before["etcd"]), "a running component is left alone")
+		g.Expect(after["etcd"]).To(Equal(before["etcd"]), "a running component must be left alone")
 		g.Expect(after["kube-scheduler"]).NotTo(BeZero())
 
 		for _, pid := range after {
@@ -201,7 +201,7 @@ func TestClusterLifecycle(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(left).To(BeEmpty())
 		g.Expect(filepath.Join(r.State(), "kubeconfig")).NotTo(BeAnExistingFile())
-		g.Expect(cluster.Down(ctx)).To(Succeed(), "a second down is not an error")
+		g.Expect(cluster.Down(ctx)).To(Succeed(), "a second down must not be an error")
 	})
 }
 

@@ -277,7 +277,7 @@ func (k *kind) removeFiles() error {
 	return nil
 }
 
-// Status reports the answers of the cluster's API server.
+// Status reports whether the cluster exists and was made here and, if so, the answers of its API server.
 func (k *kind) Status(ctx context.Context) (Status, error) {
 	status := Status{Name: k.cluster, Provider: providers.Kind, Kubeconfig: k.Kubeconfig(), State: StateRunning}
 	unlock, found, err := k.find(ctx)

@@ -129,7 +129,8 @@ func (b *kindBench) left(g Gomega) []string {
 	return names
 }
 
-// interrupted calls a function, interrupts it once kind hangs, and returns its error.
+// interrupted calls a function, interrupts it once kind hangs, and returns its error. The process that kind has started
+// must end, too.
 func (b *kindBench) interrupted(t *testing.T, do func(context.Context) error) error {
 	t.Helper()
 	b.write(t, "hang", "")

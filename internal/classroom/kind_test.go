@@ -24,8 +24,8 @@ func TestKindLifecycle(t *testing.T) {
 	g.Expect(string(config)).To(And(ContainSubstring("apiServerAddress: 127.0.0.1"), HaveSuffix("- role: control-plane\n- role: worker\n")))
 
 	g.Expect(bench.cluster(t).Up(ctx)).To(Succeed())
-	g.Expect(strings.Count(bench.read("commands"), "create cluster")).To(Equal(1), "a second up finds the cluster")
-	g.Expect(bench.server.asked.Load()).To(BeEquivalentTo(3), "and waits until its API server is ready")
+	g.Expect(strings.Count(bench.read("commands"), "create cluster")).To(Equal(1), "a second up must find the cluster")
+	g.Expect(bench.server.asked.Load()).To(BeEquivalentTo(3), "a second up must wait until the API server is ready")
 	status, err := bench.cluster(t).Status(ctx)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(status).To(And(HaveField("State", classroom.StateRunning), HaveField("Version", "v1.37.1"), HaveField("Nodes", 2), HaveField("ReadyNodes", 1)))
@@ -36,17 +36,17 @@ func TestKindLifecycle(t *testing.T) {
 
 	bench.write(t, "containers", "control-plane-id control-plane exited\nworker-id worker exited\n")
 	g.Expect(bench.cluster(t).Up(ctx)).To(Succeed())
-	g.Expect(bench.read("started")).To(Equal("control-plane-id worker-id\n"), "after a restart of the machine")
+	g.Expect(bench.read("started")).To(Equal("control-plane-id worker-id\n"), "after a restart of the machine, up must start the nodes")
 
 	g.Expect(bench.cluster(t, func(o *classroom.Options) { o.Nodes = 1 }).Reset(ctx)).To(Succeed())
 	config, err = os.ReadFile(filepath.Join(bench.repo.State(), "demo.kind.yaml"))
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(string(config)).To(HaveSuffix("- role: control-plane\n- role: worker\n"), "a reset keeps the number of nodes")
+	g.Expect(string(config)).To(HaveSuffix("- role: control-plane\n- role: worker\n"), "a reset must keep the number of nodes")
 
 	g.Expect(bench.cluster(t).Down(ctx)).To(Succeed())
 	g.Expect(bench.read("containers")).To(BeEmpty())
 	g.Expect(bench.left(g)).To(BeEmpty())
-	g.Expect(bench.cluster(t).Down(ctx)).To(Succeed(), "a second down is not an error")
+	g.Expect(bench.cluster(t).Down(ctx)).To(Succeed(), "a second down must not be an error")
 }
 
 func TestKindNeedsAnEngine(t *testing.T) {
@@ -63,7 +63,7 @@ func TestKindNeedsAnEngine(t *testing.T) {
 			for what, do := range map[string]func(context.Context) error{"up": bench.cluster(t).Up, "down": bench.cluster(t).Down, "reset": bench.cluster(t).Reset} {
 				err := do(testContext(t))
 				g.Expect(err).To(MatchError(And(ContainSubstring(c.want), ContainSubstring("leave CLUSTER out"))), what)
-				g.Expect(err.Error()).NotTo(ContainSubstring("\n"), "an error is one line")
+				g.Expect(err.Error()).NotTo(ContainSubstring("\n"), "an error must be one line")
 			}
 			g.Expect(bench.read("commands")).To(BeEmpty())
 			g.Expect(bench.left(g)).To(BeEmpty())
@@ -89,7 +89,7 @@ func TestKindClusterOfSomeoneElse(t *testing.T) {
 			for what, do := range map[string]func(context.Context) error{"up": bench.cluster(t).Up, "down": bench.cluster(t).Down, "reset": bench.cluster(t).Reset, "load": load} {
 				g.Expect(do(testContext(t))).To(MatchError(And(ContainSubstring("not made here"), ContainSubstring("NAME=mine"))), what)
 			}
-			g.Expect(bench.read("commands")).To(BeEmpty(), "it is left alone")
+			g.Expect(bench.read("commands")).To(BeEmpty(), "it must be left alone")
 		})
 	}
 }
@@ -108,7 +108,7 @@ func TestKindCreationThatFails(t *testing.T) {
 	bench.write(t, "refuse", "Creating cluster\nERROR: failed to create cluster: failed to pull image \"node\": no such host\n\nCommand Output: a long story")
 	err := bench.cluster(t).Up(testContext(t))
 	g.Expect(err).To(MatchError(And(ContainSubstring(`failed to pull image "node": no such host`), ContainSubstring("KIND_NODE_IMAGE="))))
-	g.Expect(err.Error()).NotTo(ContainSubstring("\n"), "an error is one line")
+	g.Expect(err.Error()).NotTo(ContainSubstring("\n"), "an error must be one line")
 	g.Expect(bench.read("containers")).To(BeEmpty())
 	g.Expect(bench.left(g)).To(BeEmpty())
 }
@@ -132,7 +132,7 @@ func TestKindInterrupted(t *testing.T) {
 			return bench.cluster(t).(classroom.ImageLoader).Load(ctx, "operator:v1")
 		})
 		g.Expect(err).To(MatchError(ContainSubstring("interrupted")))
-		g.Expect(bench.left(g)).To(Equal(before), "no packed image is left behind")
+		g.Expect(bench.left(g)).To(Equal(before), "no packed image may be left behind")
 	})
 	t.Run("by a kill, while it is made", func(t *testing.T) {
 		g := NewWithT(t)

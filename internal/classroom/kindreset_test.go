@@ -47,5 +47,5 @@ func TestKindResetKeepsWhatWasChosen(t *testing.T) {
 	t.Setenv(classroom.NodeImageVariable, "kindest/node:v1.37.1")
 	g.Expect(bench.cluster(t).Reset(ctx)).To(Succeed())
 	g.Expect(created()).To(HaveLen(4))
-	g.Expect(created()[3]).To(HaveSuffix("--image kindest/node:v1.37.1"), "a reset can choose another image")
+	g.Expect(created()[3]).To(HaveSuffix("--image kindest/node:v1.37.1"), "a reset must be able to choose another image")
 }

@@ -30,7 +30,7 @@ func TestLockSaysWhatItWaitsFor(t *testing.T) {
 	out := &bytes.Buffer{}
 	self := "another command (process " + strconv.Itoa(os.Getpid()) + ")"
 	_, err = lock(t.Context(), path, out, 10*time.Millisecond)
-	g.Expect(err).To(MatchError(And(ContainSubstring(self), ContainSubstring("end it"))), "the wait has a limit")
+	g.Expect(err).To(MatchError(And(ContainSubstring(self), ContainSubstring("end it"))), "the wait must have a limit")
 	g.Expect(out.String()).To(Equal("Waiting for " + self + " to finish.\n"))
 
 	over, cancel := context.WithCancel(t.Context())
@@ -74,22 +74,22 @@ func TestOneKubeconfigIsAlwaysChosen(t *testing.T) {
 	}
 	all.Wait()
 	g.Expect(errs).To(HaveEach(BeNil()))
-	g.Expect(os.Readlink(link)).To(Equal("second.kind.kubeconfig"), "the newest complete cluster")
+	g.Expect(os.Readlink(link)).To(Equal("second.kind.kubeconfig"), "the newest complete cluster must be chosen")
 
 	named := options
 	named.Name = "named"
 	complete("named", 0)
 	g.Expect(choose(ctx, named, path("named"))).To(Succeed())
-	g.Expect(os.Readlink(link)).To(Equal("second.kind.kubeconfig"), "a cluster with a name of its own leaves the link alone")
+	g.Expect(os.Readlink(link)).To(Equal("second.kind.kubeconfig"), "a cluster with a name of its own must leave the link alone")
 	g.Expect(os.Remove(path("second.kind"))).To(Succeed())
 	g.Expect(choose(ctx, named, path("named"))).To(Succeed())
 	g.Expect(os.Readlink(link)).To(Equal("named.kubeconfig"), "the link pointed nowhere")
 	g.Expect(choose(ctx, options, path("first"))).To(Succeed())
-	g.Expect(os.Readlink(link)).To(Equal("first.kubeconfig"), "the default cluster takes it back")
+	g.Expect(os.Readlink(link)).To(Equal("first.kubeconfig"), "the default cluster must take it back")
 
 	g.Expect(os.Remove(path("named"))).To(Succeed())
 	g.Expect(unchoose(ctx, state, path("named"))).To(Succeed())
-	g.Expect(os.Readlink(link)).To(Equal("first.kubeconfig"), "removing another cluster changes nothing")
+	g.Expect(os.Readlink(link)).To(Equal("first.kubeconfig"), "removing another cluster must change nothing")
 	g.Expect(os.Remove(path("first"))).To(Succeed())
 	g.Expect(choose(ctx, options, path("first"))).To(Succeed(), "another command has just removed it")
 	g.Expect(unchoose(ctx, state, path("first"))).To(Succeed())

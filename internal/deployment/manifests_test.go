@@ -123,7 +123,7 @@ func (i installed) checkPolicies(t *testing.T) {
 			served = append(served, port.TargetPort.StrVal)
 		}
 	}
-	g.Expect(open).To(ConsistOf(served), "the ports of the Services, and no others")
+	g.Expect(open).To(ConsistOf(served), "the policies must open the ports of the Services, and no others")
 }
 
 func (i installed) container() corev1.Container { return i.deployment.Spec.Template.Spec.Containers[0] }

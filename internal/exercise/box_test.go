@@ -36,7 +36,7 @@ func TestBoxesNameTheFilesToWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := stage.FillBoxes(string(chapter)); err == nil || !strings.Contains(err.Error(), "step 1.1: show above its box") {
-		t.Errorf("a chapter that doesn't show the check of a step: %v", err)
+		t.Errorf("expected an error for a chapter that doesn't show the check of a step\nfound %v", err)
 	}
 }
 

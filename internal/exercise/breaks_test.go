@@ -23,7 +23,7 @@ func finished(t *testing.T) *Copy {
 	return own
 }
 
-// expectBroken expects that the copy has a break, and returns what its check finds.
+// expectBroken expects that the copy has a break and that the original file is kept, and returns what the check finds.
 func (c *Copy) expectBroken(t *testing.T) *Finding {
 	t.Helper()
 	broken, kept, err := c.Broken()
@@ -52,7 +52,7 @@ func TestBreakAndFixByHand(t *testing.T) {
 		t.Fatalf("found %+v", finding)
 	}
 	if _, err := own.Break(t.Context(), "sum"); err == nil || !strings.Contains(err.Error(), "work/01-toy already has a bug to find: look for it with `make stage-1 check`") {
-		t.Errorf("broken twice: %v", err)
+		t.Errorf("expected an error about the bug that is already there\nfound %v", err)
 	}
 	own.edit(t, "toy.go", "a - b", "b + a")
 	if finding := own.expectBroken(t); finding != nil {
@@ -62,7 +62,7 @@ func TestBreakAndFixByHand(t *testing.T) {
 		t.Errorf("still broken: %v, %v", broken, err)
 	}
 	if next, err := own.Next(); err != nil || next != len(own.Steps) {
-		t.Errorf("the next step is %d: %v", next, err)
+		t.Errorf("the next step is %d, error %v", next, err)
 	}
 }
 
@@ -79,14 +79,14 @@ func TestUnbreakRestoresTheFile(t *testing.T) {
 	own.edit(t, "toy.go", "a - b", "a - b // hm")
 	name, kept, err := own.Unbreak()
 	if err != nil || name != "toy.go" || own.read(t, "toy.go") != before {
-		t.Fatalf("restored %s: %v\n%s", name, err, own.read(t, "toy.go"))
+		t.Fatalf("expected toy.go to be restored\nfound that %q was, error %v:\n%s", name, err, own.read(t, "toy.go"))
 	}
 	tried, err := os.ReadFile(filepath.Join(own.Root, kept, "toy.go"))
 	if err != nil || !strings.Contains(string(tried), "// hm") {
 		t.Errorf("what the learner tried is not kept: %v", err)
 	}
 	if _, _, err := own.Unbreak(); err == nil || !strings.Contains(err.Error(), "is not broken") {
-		t.Errorf("restored twice: %v", err)
+		t.Errorf("expected an error because the copy is no longer broken\nfound %v", err)
 	}
 }
 
@@ -108,7 +108,7 @@ func TestBreakRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := own.Break(t.Context(), "sum"); err == nil || !strings.Contains(err.Error(), "run `make stage-1 check`") {
-		t.Errorf("an unfinished copy was broken: %v", err)
+		t.Errorf("expected an error for an unfinished copy\nfound %v", err)
 	}
 }
 
@@ -120,15 +120,15 @@ func TestVerifyBreaks(t *testing.T) {
 	var seen []string
 	err := stage.VerifyBreaks(t.Context(), func(broken Break, _ time.Duration, _ string) { seen = append(seen, broken.Name) })
 	if err == nil || !strings.Contains(err.Error(), "break compiler: its check fails because the program does not compile") || strings.Join(seen, " ") != "sum" {
-		t.Errorf("verified %v: %v", seen, err)
+		t.Errorf("expected only sum to be verified, and an error about compiler\nfound %v verified, error %v", seen, err)
 	}
 	stage.Breaks = stage.Breaks[:1]
 	stage.Breaks[0].New = "b + a"
 	if err := stage.VerifyBreaks(t.Context(), func(Break, time.Duration, string) {}); err == nil || !strings.Contains(err.Error(), "break sum: its check passes") {
-		t.Errorf("a break that breaks nothing: %v", err)
+		t.Errorf("expected an error for a break that breaks nothing\nfound %v", err)
 	}
 	stage.Breaks[0].Old = "return"
 	if err := stage.VerifyBreaks(t.Context(), func(Break, time.Duration, string) {}); err == nil || !strings.Contains(err.Error(), "occurs 2 times") {
-		t.Errorf("a break whose old text is ambiguous: %v", err)
+		t.Errorf("expected an error for a break whose old text is ambiguous\nfound %v", err)
 	}
 }

@@ -52,7 +52,7 @@ func TestALearnerSolvesTheSteps(t *testing.T) {
 		t.Fatalf("after a step was broken again: passed %q, found %+v", passed, finding)
 	}
 	if done, err := own.Done(); err != nil || strings.Join(done, " ") != "1.2a 1.2b" {
-		t.Errorf("the progress says %v: %v", done, err)
+		t.Errorf("the progress is %v, error %v", done, err)
 	}
 }
 
@@ -79,7 +79,7 @@ func TestChecksOfEarlierStepsAcceptLaterCode(t *testing.T) {
 		}
 	}
 	if finding, err := own.Check(t.Context(), "1.2a", func(Step, Ran, bool) {}); finding != nil || err != nil {
-		t.Errorf("a step before the last: %+v %v", finding, err)
+		t.Errorf("checking a step before the last: found %+v, error %v", finding, err)
 	}
 }
 

@@ -116,15 +116,15 @@ func TestShareControlPlane(t *testing.T) {
 	}
 	again, err := own.ShareControlPlane()
 	if err != nil || own.scratch != shared {
-		t.Errorf("the checks already share a control plane: %v", err)
+		t.Errorf("a second call must keep the shared control plane: error %v", err)
 	}
 	if err := again(); err != nil || own.scratch != shared {
-		t.Errorf("only the first caller ends it: %v", err)
+		t.Errorf("only the first caller may end it: error %v", err)
 	}
 	if err := end(); err != nil || own.scratch != "" {
-		t.Errorf("checks no longer share a control plane: %v", err)
+		t.Errorf("after its end, no control plane may be shared: error %v", err)
 	}
 	if _, err := os.Stat(shared); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the folder is still there: %v", err)
+		t.Errorf("the folder must be gone: error %v", err)
 	}
 }

@@ -107,7 +107,7 @@ func TestThePageOfTests(t *testing.T) {
 		t.Errorf("the old text is still there:\n%s", filled)
 	}
 	if again, err := FillPage(filled, []*Stage{stage}); err != nil || again != filled {
-		t.Errorf("filling the page again changed it: %v\n%s", err, again)
+		t.Errorf("filling the page again must not change it: error %v\n%s", err, again)
 	}
 	if _, err := FillPage("# A page\n", nil); err == nil {
 		t.Error("a page without the two lines was filled")

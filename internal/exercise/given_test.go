@@ -19,7 +19,7 @@ func reword(t *testing.T) func(*Stage) {
 	return func(stage *Stage) { stage.editTests(t, "expected %d, found", "one and one is %d, not") }
 }
 
-// rename gives the file with the tests another name.
+// rename returns a change that gives the file with the stage's tests another name.
 func rename(t *testing.T) func(*Stage) {
 	return func(stage *Stage) {
 		if err := os.Rename(filepath.Join(stage.Dir, "toy_test.go"), filepath.Join(stage.Dir, "sum_test.go")); err != nil {
@@ -57,7 +57,7 @@ func TestANewerCourseRenamesTests(t *testing.T) {
 	}
 	own.read(t, "sum_test.go")
 	if _, err := os.Stat(filepath.Join(own.Path, "toy_test.go")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the test of the older course is left: %v", err)
+		t.Errorf("the test of the older course must be gone: error %v", err)
 	}
 }
 
