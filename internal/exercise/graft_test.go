@@ -55,7 +55,7 @@ func TestGraftKeepsTheRestOfAYAMLFile(t *testing.T) {
 		t.Helper()
 		found, err := graft("foo.yaml", files[theirs], files[before], files[after])
 		if difference := cmp.Diff(string(files[want]), string(found)); err != nil || difference != "" {
-			t.Errorf("%v: - is wanted, + is found:\n%s", err, difference)
+			t.Errorf("error %v; - is wanted, + is found:\n%s", err, difference)
 		}
 	}
 	expect("theirs", "before", "after", "grafted")

@@ -59,7 +59,7 @@ func TestTheMachineIsBlamed(t *testing.T) {
 				t.Errorf("expected an error with %q\nfound %v, and %+v", test.wanted, err, finding)
 			}
 			if done, err := own.Done(); err != nil || strings.Join(done, " ") != "1.1" {
-				t.Errorf("the progress says %v: %v", done, err)
+				t.Errorf("the progress is %v, error %v", done, err)
 			}
 		})
 	}
@@ -109,7 +109,7 @@ func TestOnAFullDisk(t *testing.T) {
 		t.Errorf("%v: %s", err, output)
 	}
 	if done, err := own.Done(); err != nil || strings.Join(done, " ") != "1.1 1.2a" {
-		t.Errorf("the progress says %v: %v", done, err)
+		t.Errorf("the progress is %v, error %v", done, err)
 	}
 	if toy := own.read(t, "toy.go"); !strings.Contains(toy, "// mine") {
 		t.Errorf("the learner's file is lost: %s", toy)
@@ -140,7 +140,7 @@ func TestFilesAreReplacedAtomically(t *testing.T) {
 	}
 	content := make([]byte, 3)
 	if _, err := reader.Read(content); err != nil || string(content) != "old" {
-		t.Errorf("a reader of the old file found %q: %v", content, err)
+		t.Errorf("a reader of the old file found %q, error %v", content, err)
 	}
 }
 
@@ -159,6 +159,6 @@ func TestProgressOfManyStagesAtOnce(t *testing.T) {
 	}
 	running.Wait()
 	if done, err := own.Done(); err != nil || len(done) != 20 {
-		t.Errorf("the progress has %d of 20 lines: %v", len(done), err)
+		t.Errorf("the progress has %d of 20 lines, error %v", len(done), err)
 	}
 }

@@ -34,13 +34,13 @@ func TestAMissingFileIsNamedAndPutBack(t *testing.T) {
 		t.Fatalf("with the files deleted, found %+v", finding)
 	}
 	if back, err := own.Restore(); err != nil || !slices.Equal(back, []string{"later.go", "sample.yaml"}) {
-		t.Fatalf("put back %v: %v", back, err)
+		t.Fatalf("put back %v, error %v", back, err)
 	}
 	if toy := own.read(t, "toy.go"); !strings.Contains(toy, "// mine") {
 		t.Errorf("another file was changed:\n%s", toy)
 	}
 	if back, err := own.Restore(); err != nil || len(back) > 0 {
-		t.Errorf("put back %v, although nothing was missing: %v", back, err)
+		t.Errorf("nothing was missing, but restore put back %v, error %v", back, err)
 	}
 	if _, finding = own.check(t); finding == nil || finding.Unbuilt || len(finding.Missing) > 0 {
 		t.Errorf("with the files put back, found %+v", finding)

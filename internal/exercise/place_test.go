@@ -54,7 +54,7 @@ func TestASyntaxErrorKeepsTheProgress(t *testing.T) {
 				t.Errorf("expected step %s at %s\nfound %+v", test.step, test.open, finding)
 			}
 			if after, err := own.Done(); err != nil || !slices.Equal(after, before) {
-				t.Errorf("done before: %v, after: %v: %v", before, after, err)
+				t.Errorf("done before: %v, after: %v, error %v", before, after, err)
 			}
 			if made > 0 {
 				t.Error("generators ran")

@@ -13,7 +13,7 @@ func TestSolveAndReset(t *testing.T) {
 	own.edit(t, "toy.go", "// Package toy is small.", "// Package toy is mine.")
 	files, kept, err := own.Solve("1.1")
 	if err != nil || strings.Join(files, " ") != "later.go toy.go" {
-		t.Fatalf("solved %v: %v", files, err)
+		t.Fatalf("solve changed %v, error %v", files, err)
 	}
 	toy := own.read(t, "toy.go")
 	for _, wanted := range []string{"return a + b", "Package toy is mine", "Your turn, step 1.2a"} {
@@ -26,7 +26,7 @@ func TestSolveAndReset(t *testing.T) {
 		t.Errorf("the learner's old file is not in %s: %v", kept, err)
 	}
 	if files, _, err := own.Solve("1.1"); err != nil || len(files) > 0 {
-		t.Errorf("solved a second time: %v: %v", files, err)
+		t.Errorf("the step was solved already, but solve changed %v, error %v", files, err)
 	}
 	for _, id := range []string{"1.2a", "1.2b"} {
 		if _, _, err := own.Solve(id); err != nil {
@@ -62,11 +62,11 @@ func TestSolveRunsTheGenerators(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, _, err := own.Solve("1.1"); err != nil || made != own.Path+" generate manifests" {
-		t.Fatalf("made %q: %v", made, err)
+		t.Fatalf("made %q, error %v", made, err)
 	}
 	made = ""
 	if _, _, err := own.Solve("1.1"); err != nil || made != "" {
-		t.Fatalf("nothing was changed, but made %q: %v", made, err)
+		t.Fatalf("nothing was changed, but solve made %q, error %v", made, err)
 	}
 	if _, _, err := own.Undo("1.1"); err != nil {
 		t.Fatal(err)
@@ -74,7 +74,7 @@ func TestSolveRunsTheGenerators(t *testing.T) {
 	own.Make = noMake
 	files, kept, err := own.Solve("1.1")
 	if err == nil || !strings.Contains(err.Error(), "nothing is made here") || len(files) == 0 || !strings.Contains(err.Error(), kept) {
-		t.Errorf("expected an error that names the folder with the old files\nfound %v, %q: %v", files, kept, err)
+		t.Errorf("expected an error that names the folder with the old files\nfound error %[3]v, with the files %[1]v in %[2]q", files, kept, err)
 	}
 }
 
@@ -82,7 +82,7 @@ func TestSolveReplacesAFileThatDoesNotParse(t *testing.T) {
 	own := started(t)
 	own.edit(t, "toy.go", "func add", "fnuc add")
 	if _, kept, err := own.Solve("1.1"); err != nil || kept == "" {
-		t.Fatalf("kept in %q: %v", kept, err)
+		t.Fatalf("the old files are in %q, error %v", kept, err)
 	}
 	if toy := own.read(t, "toy.go"); !strings.Contains(toy, "return a + b") {
 		t.Errorf("not solved:\n%s", toy)

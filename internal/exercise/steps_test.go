@@ -28,6 +28,6 @@ func TestValidateRefusesFaultySteps(t *testing.T) {
 		})
 	}
 	if err := newToy(t).validate(); err != nil {
-		t.Errorf("the stage as it is: %v", err)
+		t.Errorf("the unchanged stage must be valid: %v", err)
 	}
 }

@@ -40,7 +40,7 @@ func TestFingerprint(t *testing.T) {
 		t.Error("verified before it was noted")
 	}
 	if err := stage.NoteVerified(last); err != nil || !verified(last) {
-		t.Errorf("not verified after it was noted: %v", err)
+		t.Errorf("not verified after it was noted, error %v", err)
 	}
 	for name, counts := range map[string]bool{"01-toy/extra.go": true, "01-toy/exercises.yaml": true, "tools/go.mod": true, "docs/1-toy.md": false} {
 		if counts {
@@ -114,13 +114,13 @@ func TestVerifyRepeatsOnlyStepsWhoseInputsChanged(t *testing.T) {
 	} {
 		test.change()
 		if steps, err := verify(); err != nil || steps != test.want {
-			t.Errorf("%s: verified %q, expected %q: %v", test.what, steps, test.want, err)
+			t.Errorf("%s: verified %q, expected %q, error %v", test.what, steps, test.want, err)
 		}
 	}
 	edit("docs/1-toy.md", `found "hello"`, "found nothing")()
 	for range 2 {
 		if steps, err := verify(); err == nil || steps != "1.2b" {
-			t.Errorf("a step that failed must be verified again each time: verified %q: %v", steps, err)
+			t.Errorf("a step that failed must be verified again each time: verified %q, error %v", steps, err)
 		}
 	}
 }

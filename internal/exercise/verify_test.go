@@ -20,7 +20,7 @@ func TestSolvingBySection(t *testing.T) {
 		return nil
 	})
 	if err != nil || strings.Join(played, ", ") != "1.1 before 1.2, 1.2 before " {
-		t.Errorf("played %q: %v", played, err)
+		t.Errorf("played %q, error %v", played, err)
 	}
 	if _, err := os.Stat(own.Path); err == nil {
 		t.Error("the copy is left")
@@ -40,13 +40,13 @@ func TestVerifyOnlySomeSteps(t *testing.T) {
 	run := func(_ string, targets ...string) error { made = append(made, targets...); return nil }
 	report := func(step Step, _, _ time.Duration, _ string) { steps = append(steps, step.ID) }
 	if err := stage.Verify(t.Context(), []string{"1.2b"}, false, run, report); err != nil || strings.Join(steps, " ") != "1.2b" {
-		t.Errorf("verified %v: %v", steps, err)
+		t.Errorf("verified %v, error %v", steps, err)
 	}
 	if !slices.Contains(made, "manifests") {
 		t.Errorf("made %v; expected the targets of the steps that were only solved", made)
 	}
 	if err := stage.Verify(t.Context(), []string{"1.9"}, false, noMake, report); err == nil || err.Error() != `stage 1 has no step "1.9": choose from 1.1, 1.2a, 1.2b` {
-		t.Errorf("a step that does not exist: %v", err)
+		t.Errorf("expected an error for a step that does not exist\nfound %v", err)
 	}
 }
 
@@ -55,22 +55,22 @@ func TestVerify(t *testing.T) {
 	var steps []string
 	report := func(step Step, _, _ time.Duration, _ string) { steps = append(steps, step.ID) }
 	if err := stage.Verify(t.Context(), nil, false, noMake, report); err != nil || len(steps) != 3 {
-		t.Fatalf("verified %v: %v", steps, err)
+		t.Fatalf("verified %v, error %v", steps, err)
 	}
 	lenient := newToy(t)
 	lenient.Steps[1].Checks[0].Run = "TestAdd"
 	if err := lenient.Verify(t.Context(), nil, false, noMake, report); err == nil || !strings.Contains(err.Error(), "step 1.2a, before it is solved: its check passes") {
-		t.Errorf("a step without a check of its own: %v", err)
+		t.Errorf("expected an error for a step without a check of its own\nfound %v", err)
 	}
 	absent := newToy(t)
 	absent.Steps[0].Checks[0].Run = "TestAbsent"
 	if err := absent.Verify(t.Context(), nil, false, noMake, report); err == nil || !strings.Contains(err.Error(), "no test ran") {
-		t.Errorf("a check without a test: %v", err)
+		t.Errorf("expected an error for a check without a test\nfound %v", err)
 	}
 	panicking := newToy(t)
 	panicking.editTests(t, `t.Errorf("expected %d, found %d", sum, got)`, `panic("one is not one")`)
 	if err := panicking.Verify(t.Context(), nil, false, noMake, report); err == nil || !strings.Contains(err.Error(), "step 1.1, before it is solved: a test panics instead of saying what is missing: TestAdd/one:\npanic: one is not one") {
-		t.Errorf("a test that panics: %v", err)
+		t.Errorf("expected an error for a test that panics\nfound %v", err)
 	}
 	flawed := newToy(t)
 	if err := os.MkdirAll(filepath.Join(flawed.Dir, "cmd"), 0o755); err != nil {
@@ -92,7 +92,7 @@ func TestVerify(t *testing.T) {
 		stale := newToy(t)
 		stale.editChapter(t, old, test.replacement)
 		if err := stale.Verify(t.Context(), nil, false, noMake, report); err == nil || !strings.Contains(err.Error(), test.wanted) {
-			t.Errorf("a chapter with %q instead of %q: %v", test.replacement, old, err)
+			t.Errorf("expected an error for a chapter with %q instead of %q\nfound %v", test.replacement, old, err)
 		}
 	}
 }

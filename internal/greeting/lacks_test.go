@@ -43,7 +43,7 @@ func startEnvtest(t *testing.T) client.Client {
 	return c
 }
 
-// startTestcluster also starts the controllers and simulated nodes.
+// startTestcluster starts etcd, an API server, Kubernetes' controllers and simulated nodes.
 func startTestcluster(t *testing.T) client.Client {
 	g := NewWithT(t)
 	cluster := &testcluster.Cluster{CRDs: crds, Scheme: newScheme()}

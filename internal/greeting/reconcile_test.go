@@ -39,7 +39,7 @@ var _ = Describe("a Greeting", func() {
 		It("takes its ConfigMap along when it is deleted", Label("slow"), func(ctx SpecContext) {
 			Expect(cluster.Client.Delete(ctx, greeting)).To(Succeed())
 			Eventually(gone(cluster.Client, newConfigMap(greeting))).WithContext(ctx).WithTimeout(convergeTimeout).WithPolling(pollInterval).
-				Should(BeTrue(), "the garbage collector deletes what a Greeting owned")
+				Should(BeTrue(), "the garbage collector must delete what a Greeting owned")
 		}, SpecTimeout(specTimeout))
 	})
 

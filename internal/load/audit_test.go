@@ -59,12 +59,12 @@ func TestAuditLogWhileItIsWritten(t *testing.T) {
 	log := newAuditLog(path)
 	before, _, _ := strings.Cut(auditLines, `"auditID":"b"`)
 	g.Expect(os.WriteFile(path, []byte(before), 0o600)).To(Succeed())
-	g.Expect(log.read()).To(Succeed(), "an incomplete line is left for the next call")
+	g.Expect(log.read()).To(Succeed(), "an incomplete line must be left for the next call")
 	g.Expect(log.requests).To(HaveLen(1))
 	g.Expect(os.WriteFile(path, []byte(auditLines), 0o600)).To(Succeed())
 	g.Expect(log.read()).To(Succeed())
 	g.Expect(log.requests).To(HaveLen(3))
-	g.Expect(log.offset).To(BeEquivalentTo(len(auditLines)), "the next call begins where this one ended")
+	g.Expect(log.offset).To(BeEquivalentTo(len(auditLines)), "the next call must begin where this one ended")
 }
 
 func TestAuditLogRefusesOtherLines(t *testing.T) {

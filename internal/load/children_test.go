@@ -86,7 +86,7 @@ spec: {clusterIP: None, clusterIPs: [None]}
 			before := found.DeepCopy()
 			g := NewWithT(t)
 			g.Expect(asCreated(found)).To(Equal(parse(t, test.wanted)), "see asCreated in children.go")
-			g.Expect(found).To(Equal(before), "the object found stays as it is")
+			g.Expect(found).To(Equal(before), "the object found must stay as it is")
 		})
 	}
 }

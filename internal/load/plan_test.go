@@ -58,7 +58,7 @@ func TestReadPlanRefuses(t *testing.T) {
 			g := NewWithT(t)
 			_, err := planOf(t, test.content)
 			g.Expect(err).To(MatchError(ContainSubstring(test.wanted)))
-			g.Expect(err).NotTo(MatchError(ContainSubstring("\n")), "an error is one line")
+			g.Expect(err).NotTo(MatchError(ContainSubstring("\n")), "an error must be one line")
 		})
 	}
 }

@@ -35,7 +35,7 @@ func TestDerive(t *testing.T) {
 				pending := order(strings.Fields(strings.TrimPrefix(wanted.Name, "pending")))
 				derived, exists, err := Derive(name, archive.Files[0].Data, pending)
 				if err != nil || !exists {
-					t.Fatalf("exists=%t: %v", exists, err)
+					t.Fatalf("exists=%t, error %v", exists, err)
 				}
 				if difference := cmp.Diff(string(wanted.Data), string(derived)); difference != "" {
 					t.Errorf("- is wanted, + is derived:\n%s", difference)
@@ -52,11 +52,11 @@ func TestDeriveLeavesOutFiles(t *testing.T) {
 		"later.yaml": "# workshop:file 2\nkind: Foo\n",
 	} {
 		if _, exists, err := Derive(name, []byte(source), order{"2"}); exists || err != nil {
-			t.Errorf("%s before its step: exists=%t: %v", name, exists, err)
+			t.Errorf("%s before its step: exists=%t, error %v", name, exists, err)
 		}
 		derived, exists, err := Derive(name, []byte(source), order{})
 		if !exists || err != nil || strings.Contains(string(derived), "workshop") {
-			t.Errorf("%s after its step: exists=%t: %v:\n%s", name, exists, err, derived)
+			t.Errorf("%s after its step: exists=%t, error %v:\n%s", name, exists, err, derived)
 		}
 	}
 }
