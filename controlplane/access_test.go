@@ -90,14 +90,14 @@ func TestUsersAndCertificates(t *testing.T) {
 		content, err := plane.Kubeconfig(student, "")
 		g.Expect(err).NotTo(HaveOccurred())
 		_, err = clientFrom(g, content).CoreV1().ConfigMaps("default").Get(ctx, "kept", metav1.GetOptions{})
-		g.Expect(err).NotTo(HaveOccurred(), "a new one works")
+		g.Expect(err).NotTo(HaveOccurred(), "a new one must work")
 		g.Expect(exists(plane.Dir(), "pki-1")).To(BeFalse())
 		g.Eventually(ctx, func(g Gomega) {
 			published, err := clientOf(g, plane).CoreV1().ConfigMaps("default").Get(ctx, "kube-root-ca.crt", metav1.GetOptions{})
 			g.Expect(err).NotTo(HaveOccurred())
 			root, err := os.ReadFile(filepath.Join(plane.Dir(), "pki-2", "ca.crt"))
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(published.Data["ca.crt"]).To(Equal(string(root)), "pods get the new authority")
+			g.Expect(published.Data["ca.crt"]).To(Equal(string(root)), "pods must get the new authority")
 		}).WithTimeout(limit).Should(Succeed())
 	})
 }
@@ -157,7 +157,7 @@ func TestAnotherUserGetsNothing(t *testing.T) {
 			_ = command.Run() // the exit status is the answer
 			return command.ProcessState.ExitCode()
 		}
-		g.Expect(try("-r", filepath.Dir(dir))).To(BeZero(), "the other user can enter the parent folder")
+		g.Expect(try("-r", filepath.Dir(dir))).To(BeZero(), "the other user must be able to enter the parent folder")
 		for _, file := range []string{dir, plane.KubeconfigPath(), filepath.Join(dir, "lock"), filepath.Join(dir, "run", "etcd")} {
 			for _, test := range []string{"-r", "-w"} {
 				g.Expect(try(test, file)).To(Equal(1), "test %s %s", test, file)

@@ -42,7 +42,7 @@ func TestLife(t *testing.T) {
 		out.Reset()
 		g.Expect(plane.Up(ctx)).To(Succeed())
 		g.Expect(pids(ctx, g, plane)).To(Equal(before))
-		g.Expect(out.String()).To(BeEmpty(), "without changes, there is no output")
+		g.Expect(out.String()).To(BeEmpty(), "without changes, there must be no output")
 	})
 
 	t.Run("running components are left alone when the others are started again", func(t *testing.T) {
@@ -74,7 +74,7 @@ func TestLife(t *testing.T) {
 		g.Expect(pids(ctx, g, found)).To(Equal(before), "the processes must be found")
 		g.Expect(found.Up(ctx)).To(Succeed())
 		g.Expect(kept(ctx, g, found)).To(BeTrue())
-		g.Expect(below(g, dir+"/")).To(BeEmpty(), "nothing uses the old path any more")
+		g.Expect(below(g, dir+"/")).To(BeEmpty(), "nothing may use the old path any more")
 		g.Expect(os.Rename(moved, dir)).To(Succeed())
 		g.Expect(plane.Up(ctx)).To(Succeed())
 	})
@@ -138,7 +138,7 @@ func TestLife(t *testing.T) {
 		g.Expect(plane.Remove(ctx)).To(Succeed())
 		g.Expect(below(g, dir)).To(BeEmpty())
 		g.Expect(exists(dir)).To(BeFalse())
-		g.Expect(plane.Remove(ctx)).To(Succeed(), "a second Remove is not an error")
+		g.Expect(plane.Remove(ctx)).To(Succeed(), "a second Remove must not be an error")
 		g.Expect(plane.Down(ctx)).To(Succeed())
 		g.Expect(exists(dir)).To(BeFalse())
 	})
@@ -169,9 +169,9 @@ func TestHungComponents(t *testing.T) {
 		g.Expect(plane.Up(ctx)).To(Succeed())
 		for component, pid := range pids(ctx, g, plane) {
 			if pid == before[component] {
-				g.Expect(hung).NotTo(ContainElement(component), "a component that hangs is replaced")
+				g.Expect(hung).NotTo(ContainElement(component), "a component that hangs must be replaced")
 			} else {
-				g.Expect(hung).To(ContainElement(component), "a component that answers is left alone")
+				g.Expect(hung).To(ContainElement(component), "a component that answers must be left alone")
 			}
 		}
 		g.Expect(kept(ctx, g, plane)).To(BeTrue())
@@ -226,13 +226,13 @@ func TestKilledAtAnyMoment(t *testing.T) {
 			g := NewWithT(t)
 			c.before(g)
 			killAt(ctx, t, c.verb, dir, c.moment())
-			g.Expect(plane.Up(ctx)).To(Succeed(), "the next Up repairs it")
+			g.Expect(plane.Up(ctx)).To(Succeed(), "the next Up must repair it")
 			status, err := plane.Status(ctx)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(status.Running()).To(BeTrue())
 			// A component that has just been started may still be the shell that starts it.
 			g.Eventually(func(g Gomega) {
-				g.Expect(below(g, dir)).To(ConsistOf(controlplane.Components), "nothing else is still running")
+				g.Expect(below(g, dir)).To(ConsistOf(controlplane.Components), "nothing else may still be running")
 			}).
 				WithTimeout(limit).Should(Succeed())
 			if c.keeps {

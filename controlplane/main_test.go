@@ -69,7 +69,7 @@ func obey(ctx context.Context, verb, dir string) error {
 	}[verb](ctx)
 }
 
-// open returns a control plane that is removed when the test ends.
+// open returns a control plane that is removed when the test ends, and the buffer for its output.
 func open(t *testing.T, dir string, options controlplane.Options) (*controlplane.ControlPlane, *bytes.Buffer) {
 	t.Helper()
 	out := &bytes.Buffer{}
@@ -140,7 +140,7 @@ func kept(ctx context.Context, g Gomega, plane *controlplane.ControlPlane) bool 
 	return err == nil
 }
 
-// below lists the processes whose arguments mention a folder.
+// below lists the names of the running programs whose arguments mention a folder.
 func below(g Gomega, folder string) []string {
 	found := []string{}
 	commands, err := filepath.Glob("/proc/[0-9]*/cmdline")

@@ -30,7 +30,7 @@ func TestStopLeavesNothingBehind(t *testing.T) {
 	g.Expect(plane.Stop()).To(Succeed())
 	g.Eventually(func(g Gomega) { g.Expect(below(g, plane.Dir())).To(BeEmpty()) }).WithTimeout(limit).Should(Succeed())
 	g.Expect(plane.Dir()).NotTo(BeADirectory())
-	g.Expect(plane.Stop()).To(Succeed(), "stopping twice does nothing")
+	g.Expect(plane.Stop()).To(Succeed(), "stopping it again must do nothing")
 }
 
 func TestAKilledProcessTakesItsControlPlaneAlong(t *testing.T) {
@@ -59,7 +59,7 @@ func TestAScratchFolder(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(plane.Up(ctx)).To(Succeed())
 	}
-	g.Expect(installed).To(Equal(1), "the second Up finds the control plane of the first")
+	g.Expect(installed).To(Equal(1), "the second Up must find the control plane of the first")
 	g.Expect(below(g, dir)).To(ContainElements(controlplane.Components))
 	kill()
 	expectNothingLeft(g, dir)
@@ -75,7 +75,7 @@ func TestTheEndOfAScratchFolder(t *testing.T) {
 	g.Expect(plane.Up(testContext(t))).To(Succeed())
 	g.Expect(end()).To(Succeed())
 	expectNothingLeft(g, dir)
-	g.Expect(end()).To(Succeed(), "ending twice does nothing")
+	g.Expect(end()).To(Succeed(), "ending it again must do nothing")
 }
 
 // startProcess starts a copy of the test binary, which prints the folder that it has made.
@@ -119,7 +119,7 @@ func TestAFailedStartLeavesNothingBehind(t *testing.T) {
 			defer cancel()
 			_, err := controlplane.Start(ctx, controlplane.Options{Assets: assetsWith(t, c.program, c.script)})
 			g.Expect(err).To(MatchError(ContainSubstring(c.want)))
-			g.Expect(err.Error()).NotTo(ContainSubstring("\n"), "an error is one line")
+			g.Expect(err.Error()).NotTo(ContainSubstring("\n"), "an error must be one line")
 			g.Expect(os.ReadDir(os.TempDir())).To(BeEmpty())
 			g.Eventually(func(g Gomega) { g.Expect(below(g, os.TempDir())).To(BeEmpty()) }).WithTimeout(limit).Should(Succeed())
 		})
@@ -167,9 +167,9 @@ func TestPorts(t *testing.T) {
 	again, err := net.Listen("tcp", taken.Addr().String())
 	g.Expect(err).NotTo(HaveOccurred())
 	defer again.Close()
-	g.Expect(chosen.Up(ctx)).To(MatchError(controlplane.ErrPortTaken), "a chosen port is kept")
+	g.Expect(chosen.Up(ctx)).To(MatchError(controlplane.ErrPortTaken), "a chosen port must be kept")
 	free, _ := open(t, dir, controlplane.Options{})
-	g.Expect(free.Up(ctx)).To(Succeed(), "another port is chosen, as after a reboot")
+	g.Expect(free.Up(ctx)).To(Succeed(), "another port must be chosen, as after a reboot")
 	g.Expect(kept(ctx, g, free)).To(BeTrue())
 }
 

@@ -43,7 +43,7 @@ func TestTheControls(t *testing.T) {
 	l.Expect(l.steer("DELETE", "clusters/"+made.ID, "").status).To(Equal(http.StatusNoContent))
 	l.Expect(l.steer("GET", "clusters", "").text).To(MatchJSON(`{"kubernetes_clusters":[]}`))
 	l.Expect(l.steer("GET", "leftovers", "").text).To(And(ContainSubstring(`"name":"a"`), ContainSubstring(`"name":"b"`), ContainSubstring(`"name":"c"`)))
-	l.Expect(l.cloud.Journal()).To(HaveLen(1), "requests to the control API are not in the journal")
+	l.Expect(l.cloud.Journal()).To(HaveLen(1), "requests to the control API must not be in the journal")
 }
 
 func TestEveryStateCanBeSet(t *testing.T) {

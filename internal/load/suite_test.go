@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// operatorVariable makes a copy of the test program act as the controller of testdata/stage.
+// operatorVariable is the environment variable that makes the test program run as the controller of testdata/stage.
 const operatorVariable = "LOAD_TEST_OPERATOR"
 
 func TestMain(m *testing.M) {

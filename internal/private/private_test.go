@@ -28,7 +28,7 @@ func TestOnlyTheOwnerReads(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(info.Mode().Perm()).To(Equal(mode), path)
 	}
-	g.Expect(os.ReadDir(dir)).To(HaveLen(1), "no partial file is left")
+	g.Expect(os.ReadDir(dir)).To(HaveLen(1), "no partial file may be left")
 }
 
 func TestExplain(t *testing.T) {

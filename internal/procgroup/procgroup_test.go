@@ -133,7 +133,7 @@ func TestWatchdog(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	leash, err := procgroup.Watchdog(watchdog)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(syscall.Getpgid(watchdog.Process.Pid)).To(Equal(watchdog.Process.Pid), "no signal from the terminal reaches it")
+	g.Expect(syscall.Getpgid(watchdog.Process.Pid)).To(Equal(watchdog.Process.Pid), "no signal from the terminal may reach it")
 
 	_, err = io.WriteString(leash, "told\n")
 	g.Expect(err).NotTo(HaveOccurred())

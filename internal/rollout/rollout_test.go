@@ -76,8 +76,8 @@ func cluster(objects ...runtime.Object) kube.Get {
 	}
 }
 
-// wait runs a Waiter against these objects with a fake clock, and checks its error, how long it took by that clock, and its
-// output.
+// wait runs a Waiter against these objects with a fake clock. It passes its error, how long it took by that clock, and its
+// output to check.
 func wait(t *testing.T, check func(g Gomega, err error, took time.Duration, out string), objects ...runtime.Object) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -121,7 +121,7 @@ func TestWaitGivesUpWhenAPodCannotStart(t *testing.T) {
 				for _, want := range c.want {
 					g.Expect(err).To(MatchError(ContainSubstring(want)))
 				}
-				g.Expect(err.Error()).NotTo(ContainSubstring("\n"), "an error is one line")
+				g.Expect(err.Error()).NotTo(ContainSubstring("\n"), "an error must be one line")
 				g.Expect(took).To(Equal(failureTimeout), "within seconds, not at the limit")
 			}, append(c.objects, replicaSet("2"))...)
 		})

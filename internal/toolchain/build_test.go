@@ -132,7 +132,7 @@ func TestBuildsAtTheSameTime(t *testing.T) {
 	}
 	both.Wait()
 	g.Expect(errs).To(HaveEach(BeNil()))
-	g.Expect(built[0]+built[1]).To(Equal(3), "each tool is built once")
+	g.Expect(built[0]+built[1]).To(Equal(3), "each tool must be built once")
 	g.Expect(first.run(g, "plane")).To(Equal("plane"))
 	g.Expect(second.run(g, "plane")).To(Equal("plane"))
 }
@@ -150,7 +150,7 @@ func TestInterruptedBuildResumes(t *testing.T) {
 	partial, err := filepath.Glob(filepath.Join(c.cache, "tools", "*", "*.partial"))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(partial).To(BeEmpty())
-	g.Expect(c.ensure(t.Context())).To(Equal(1), "the finished hammer is kept")
+	g.Expect(c.ensure(t.Context())).To(Equal(1), "the finished hammer must be kept")
 	g.Expect(c.run(g, "saw")).To(Equal("saw"))
 }
 
@@ -217,7 +217,7 @@ func TestBuildFailures(t *testing.T) {
 			test.arrange(t, &c)
 			_, err := c.ensure(t.Context())
 			g.Expect(err).To(MatchError(ContainSubstring(test.want)))
-			g.Expect(err.Error()).NotTo(ContainSubstring("\n"), "an error is one line")
+			g.Expect(err.Error()).NotTo(ContainSubstring("\n"), "an error must be one line")
 		})
 	}
 }
