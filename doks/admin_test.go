@@ -55,7 +55,7 @@ func TestEveryStateCanBeSet(t *testing.T) {
 	} {
 		l.Expect(l.cloud.SetState(made.ID, state, "")).To(Succeed())
 		l.clock.Step(time.Hour)
-		l.Expect(l.cloud.Clusters()[0].Status.State).To(Equal(state), "it stays")
+		l.Expect(l.cloud.Clusters()[0].Status.State).To(Equal(state), "it must stay")
 	}
 	l.Expect(states(l.get(made.ID))).To(Equal([]string{"running"}))
 }

@@ -119,7 +119,7 @@ func TestAClientThatGivesUpEndsADelay(t *testing.T) {
 	cancel()
 	l.Eventually(failed).WithTimeout(testLimit).Should(Receive(MatchError(context.Canceled)))
 	l.Eventually(func() bool { return l.cloud.Journal()[0].Done }).WithTimeout(testLimit).Should(BeTrue())
-	l.Expect(l.cloud.Clusters()).To(BeEmpty(), "the request had no effect yet")
+	l.Expect(l.cloud.Clusters()).To(BeEmpty(), "the request must have had no effect yet")
 	l.Expect(l.cloud.Journal()[0].Note).To(ContainSubstring("given up by the client"))
 }
 
@@ -148,9 +148,9 @@ func TestAListThatLagsBehind(t *testing.T) {
 	lagging := l.do("GET", clustersURL, "")
 	l.Expect(lagging.text).To(ContainSubstring(`"meta":{"total":1}`))
 	l.Expect(lagging.text).NotTo(ContainSubstring(made.ID))
-	l.Expect(l.get(made.ID).Name).To(Equal("new"), "it can be read by its ID")
+	l.Expect(l.get(made.ID).Name).To(Equal("new"), "it must be readable by its ID")
 	l.clock.Step(10 * time.Second)
-	l.Expect(l.do("GET", clustersURL, "").text).To(ContainSubstring(made.ID), "the list has caught up")
+	l.Expect(l.do("GET", clustersURL, "").text).To(ContainSubstring(made.ID), "the list must have caught up")
 }
 
 func TestAGetThatLagsBehind(t *testing.T) {
@@ -161,7 +161,7 @@ func TestAGetThatLagsBehind(t *testing.T) {
 	l.fault("GET /v2/kubernetes/clusters/* lagging-get delay=10s count=-1")
 	l.Expect(l.do("GET", clustersURL+"/"+made.ID, "").status).To(Equal(http.StatusNotFound))
 	l.Expect(l.get(old.ID).Name).To(Equal("old"))
-	l.Expect(l.do("GET", clustersURL, "").text).To(ContainSubstring(made.ID), "the list shows it")
+	l.Expect(l.do("GET", clustersURL, "").text).To(ContainSubstring(made.ID), "the list must show it")
 	l.clock.Step(10 * time.Second)
 	l.Expect(l.get(made.ID).Name).To(Equal("new"))
 }

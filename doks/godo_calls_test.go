@@ -66,7 +66,7 @@ func TestGodoCreatesGetsListsAndUpdatesClusters(t *testing.T) {
 	l.Expect(changed.AutoUpgrade).To(BeTrue())
 	l.Expect(changed.MaintenancePolicy.StartTime).To(Equal("12:30"))
 	l.Expect(changed.MaintenancePolicy.Duration).To(Equal("4h0m0s"))
-	l.Expect(*changed.RoutingAgent.Enabled).To(BeTrue(), "an update keeps what it does not mention")
+	l.Expect(*changed.RoutingAgent.Enabled).To(BeTrue(), "an update must keep what it does not mention")
 	l.Expect(changed.UpdatedAt).To(Equal(beginning.Add(time.Minute)))
 }
 

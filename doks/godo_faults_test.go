@@ -146,7 +146,7 @@ func TestNetHTTPRepeatsReadsByItself(t *testing.T) {
 	l.Expect(l.cloud.Journal()).To(HaveLen(2))
 	l.fault("DELETE * drop")
 	_, err = service.Delete(l.ctx, made.ID)
-	l.Expect(err).To(HaveOccurred(), "a write is not repeated")
+	l.Expect(err).To(HaveOccurred(), "a write must not be repeated")
 	l.Expect(l.cloud.Journal()).To(HaveLen(3))
 }
 

@@ -85,7 +85,7 @@ func TestTheInterrupterRunsAroundEveryCall(t *testing.T) {
 		return func() error {
 			after = append(after, len(l.cloud.Clusters()))
 			entries := l.cloud.Journal()
-			l.Expect(entries[len(entries)-1].Status).NotTo(BeZero(), "the journal already says what the call did")
+			l.Expect(entries[len(entries)-1].Status).NotTo(BeZero(), "the journal must already say what the call did")
 			return nil
 		}, nil
 	})

@@ -36,7 +36,7 @@ func TestProvisioningEndsWhenItIsDue(t *testing.T) {
 			if end == doks.StateError {
 				nodes = "provisioning"
 			}
-			l.Expect(states(l.get(made.ID))).To(HaveEach(nodes), "nodes follow their control plane")
+			l.Expect(states(l.get(made.ID))).To(HaveEach(nodes), "nodes must follow their control plane")
 		})
 	}
 }
@@ -67,9 +67,9 @@ func TestDeletion(t *testing.T) {
 				l.Expect(seen.text).To(ContainSubstring(`"status":{"state":"` + string(shown) + `"}`))
 				l.Expect(l.do("GET", path+"/kubeconfig", "").status).To(Equal(http.StatusNotFound))
 				l.Expect(l.do("PUT", path, `{"name":"demo"}`).status).To(Equal(http.StatusUnprocessableEntity))
-				l.Expect(l.do("DELETE", path, "").status).To(Equal(http.StatusNoContent), "a second request is accepted")
+				l.Expect(l.do("DELETE", path, "").status).To(Equal(http.StatusNoContent), "a second request must be accepted")
 			}
-			l.Expect(l.cloud.Effective("delete cluster")).To(HaveLen(1), "but changes nothing")
+			l.Expect(l.cloud.Effective("delete cluster")).To(HaveLen(1), "a second request must change nothing")
 			l.clock.Step(time.Second)
 			l.Expect(l.do("GET", path, "").status).To(Equal(http.StatusNotFound))
 			l.Expect(l.do("DELETE", path, "").status).To(Equal(http.StatusNotFound))

@@ -93,7 +93,7 @@ func (l *lab) send(token, method, path, body string) (answer, error) {
 	return got, err
 }
 
-// do makes a request, and expects a reply.
+// do makes a request with the token that may do everything, and expects a reply.
 func (l *lab) do(method, path, body string) answer {
 	l.Helper()
 	got, err := l.send(fullToken, method, path, body)

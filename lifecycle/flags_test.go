@@ -66,7 +66,7 @@ func TestFlags(t *testing.T) {
 	parsed, _, err := parse()
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(parsed.Options).To(Equal(DefaultOptions()))
-	g.Expect(parsed.QPS).To(BeNumerically("<", 0), "the client has no limit of its own")
+	g.Expect(parsed.QPS).To(BeNumerically("<", 0), "the client must have no limit of its own")
 
 	parsed, _, err = parse("--leader-elect", "--leader-election-namespace=shop", "--leader-election-id=one", "--leader-election-lease-duration=4s",
 		"--leader-election-renew-deadline=3s", "--leader-election-retry-period=1s", "--metrics-bind-address=0", "--health-probe-bind-address=:1",

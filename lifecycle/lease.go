@@ -70,7 +70,8 @@ func NewLease(kube kubernetes.Interface, name string, options LeaderElection) (*
 	return l, nil
 }
 
-// newIdentity generates a name if none is given. Two processes on one machine must have different names.
+// newIdentity returns the given name or, if there is none, generates one. Two processes on one machine must have
+// different names.
 func newIdentity(given string) (string, error) {
 	if given != "" {
 		return given, nil

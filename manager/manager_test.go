@@ -104,9 +104,9 @@ func TestForManagerOtherOptions(t *testing.T) {
 func TestForManagerWebhooks(t *testing.T) {
 	g := NewWithT(t)
 	server := forManager(t, func(*manager.Options) {}).WebhookServer.(*webhook.DefaultServer)
-	g.Expect(protocolsAfter(server.Options.TLSOpts)).To(Equal([]string{"http/1.1"}), "HTTP/2 is off")
+	g.Expect(protocolsAfter(server.Options.TLSOpts)).To(Equal([]string{"http/1.1"}), "HTTP/2 must be off")
 	server = forManager(t, func(options *manager.Options) { options.EnableHTTP2 = true }).WebhookServer.(*webhook.DefaultServer)
-	g.Expect(server.Options.TLSOpts).To(BeEmpty(), "the server itself offers HTTP/2")
+	g.Expect(server.Options.TLSOpts).To(BeEmpty(), "the server itself must offer HTTP/2")
 }
 
 // protocolsAfter returns the protocols that a server still offers if it offered HTTP/2 before the changes.
@@ -127,10 +127,10 @@ func TestForManagerMetrics(t *testing.T) {
 	g.Expect(made.SecureServing).To(BeTrue())
 	g.Expect(made.FilterProvider).NotTo(BeNil(), "only clients that the cluster authorizes may get metrics")
 	g.Expect([]string{made.CertDir, made.CertName, made.KeyName}).To(Equal([]string{"certs", "tls.crt", "tls.key"}))
-	g.Expect(protocolsAfter(made.TLSOpts)).To(Equal([]string{"http/1.1"}), "HTTP/2 is off")
+	g.Expect(protocolsAfter(made.TLSOpts)).To(Equal([]string{"http/1.1"}), "HTTP/2 must be off")
 
 	made = forManager(t, func(options *manager.Options) { options.EnableHTTP2 = true }).Metrics
-	g.Expect(made.TLSOpts).To(BeEmpty(), "the server itself offers HTTP/2")
+	g.Expect(made.TLSOpts).To(BeEmpty(), "the server itself must offer HTTP/2")
 	made = forManager(t, func(options *manager.Options) { options.Metrics.Secure = false }).Metrics
 	g.Expect(made.SecureServing).To(BeFalse())
 	g.Expect(made.FilterProvider).To(BeNil(), "without TLS, a client must not have to send a token")

@@ -89,7 +89,7 @@ func TestValidate(t *testing.T) {
 func TestDefaultIsSafe(t *testing.T) {
 	g := NewWithT(t)
 	options := manager.Default()
-	g.Expect(options.HealthProbeBindAddress).To(HavePrefix("127.0.0.1:"), "by default, only this machine can reach the probes")
+	g.Expect(options.HealthProbeBindAddress).To(HavePrefix("127.0.0.1:"), "by default, only this machine may be able to reach the probes")
 	g.Expect(options.Metrics.BindAddress).To(Equal("0"))
 	g.Expect(options.Metrics.Secure).To(BeTrue())
 	g.Expect(options.EnableHTTP2).To(BeFalse())

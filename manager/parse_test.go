@@ -59,7 +59,7 @@ func TestParseRefuses(t *testing.T) {
 			var output bytes.Buffer
 			_, _, err := parse(&output, test.args...)
 			g.Expect(err).To(MatchError(ContainSubstring(test.want)))
-			g.Expect(strings.TrimSpace(err.Error())).NotTo(ContainSubstring("\n"), "an error is one line that says what to do")
+			g.Expect(strings.TrimSpace(err.Error())).NotTo(ContainSubstring("\n"), "an error must be one line that says what to do")
 			g.Expect(output.String()).To(BeEmpty(), "the caller prints the error")
 		})
 	}

@@ -95,7 +95,7 @@ owned:
   - {path: paint.color, description: "Any color, so long as it is black."}
   statusDescriptors:
   - {path: ready, description: Ready says whether it can be played with.}
-`), "descriptions come from the CRD, unless people wrote others")
+`), "descriptions must come from the CRD, unless people wrote others")
 	g.Expect(yaml.Marshal(csv.Spec["relatedImages"])).To(MatchYAML(`
 - {name: manager, image: "registry.example.com:5000/gadget-operator:v1"}
 - {name: front-end, image: "registry.example.com:5000/front@sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"}

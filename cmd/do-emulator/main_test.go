@@ -92,7 +92,7 @@ func TestTheEmulatorServesAndRemembers(t *testing.T) {
 	first.Expect(first.output.String()).NotTo(ContainSubstring("very-secret"))
 	info, err := os.Stat(state)
 	first.Expect(err).NotTo(HaveOccurred())
-	first.Expect(info.Mode().Perm()).To(Equal(os.FileMode(0o600)), "no other user can read the state")
+	first.Expect(info.Mode().Perm()).To(Equal(os.FileMode(0o600)), "no other user may be able to read the state")
 
 	second := start(t, "--token", "very-secret", "--state", state)
 	second.Expect(second.ask("POST", demo)).To(Equal(422), "the name is taken")

@@ -204,7 +204,7 @@ func (r *noteReconciler) Reconcile(ctx context.Context, request reconcile.Reques
 	return reconcile.Result{}, r.Status().Patch(ctx, note, client.RawPatch(types.MergePatchType, []byte(patch)))
 }
 
-// describeNotes writes the operator's operatortest.yaml to a new folder.
+// describeNotes copies testdata/webhooks to a new folder, and adds the operator's operatortest.yaml.
 func describeNotes(t *testing.T, command, webhooks string) (path string) {
 	g, dir := NewWithT(t), t.TempDir()
 	g.Expect(os.CopyFS(dir, os.DirFS("testdata/webhooks"))).To(Succeed())

@@ -84,7 +84,7 @@ func (c checkout) checkPlays(t *testing.T) {
 		ContainSubstring("Step 1.2a, 2 of 3"),
 		Not(ContainSubstring("also plays the chapter")),
 	))
-	g.Expect(filepath.Join(c.root, "removed")).To(BeARegularFile(), "the cleanup")
+	g.Expect(filepath.Join(c.root, "removed")).To(BeARegularFile(), "the cleanup must have run")
 	write("return b + a")
 	g.Expect(check()).To(And(
 		ContainSubstring("all commands end as the chapter shows, but some print something else"),

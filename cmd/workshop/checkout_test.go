@@ -46,7 +46,7 @@ func copyCheckout(t *testing.T) checkout {
 	return c
 }
 
-// copyFile skips a file that git lists but the folder no longer has.
+// copyFile copies a file. It skips one that git lists but the folder no longer has.
 func copyFile(g Gomega, from, to string) {
 	content, err := os.ReadFile(from)
 	if os.IsNotExist(err) {
@@ -68,7 +68,7 @@ func (c checkout) command(t *testing.T, dir string, settings []string, name stri
 	return command
 }
 
-// run returns the output and the exit status.
+// run runs a command in a folder of the copy, and returns its output and exit status.
 func (c checkout) run(t *testing.T, dir string, settings []string, name string, args ...string) (string, int) {
 	t.Helper()
 	command := c.command(t, dir, settings, name, args...)

@@ -53,7 +53,7 @@ func TestALongCompileSaysWhatItDoes(t *testing.T) {
 	g.Eventually(line).WithTimeout(time.Minute).Should(Receive(Equal("Compiling the operator (the first time takes a few minutes)…")))
 	g.Expect(os.WriteFile(stop, nil, 0o600)).To(Succeed())
 	g.Expect(terminal.Wait()).NotTo(Succeed())
-	g.Expect(terminal.ProcessState.ExitCode()).To(Equal(7), "the command's own status")
+	g.Expect(terminal.ProcessState.ExitCode()).To(Equal(7), "the status must be the command's own")
 }
 
 func TestACompileWithoutATerminalAddsNothing(t *testing.T) {
@@ -63,6 +63,6 @@ func TestACompileWithoutATerminalAddsNothing(t *testing.T) {
 	shell := exec.CommandContext(t.Context(), "sh", "-c", command)
 	out, _ := shell.CombinedOutput()
 	g.Expect(string(out)).To(BeEmpty())
-	g.Expect(shell.ProcessState.ExitCode()).To(Equal(7), "the command's own status")
+	g.Expect(shell.ProcessState.ExitCode()).To(Equal(7), "the status must be the command's own")
 	g.Expect(slept).NotTo(BeAnExistingFile())
 }

@@ -18,7 +18,7 @@ func main() {
 	os.Exit(run())
 }
 
-// run returns the exit status.
+// run runs the command that the arguments name, and returns the exit status.
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()

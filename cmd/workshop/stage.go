@@ -78,7 +78,7 @@ func (a *app) stageCommand() *cobra.Command {
 	return command
 }
 
-// ownVariable makes the commands of a chapter use the learner's copy.
+// ownVariable is the environment variable that makes the commands of a chapter use the learner's copy.
 const ownVariable = "WORKSHOP_OWN"
 
 // ownCopy returns the learner's copy of a stage. It fails if there is none.

@@ -93,7 +93,7 @@ func TestWatchChecksAtEverySave(t *testing.T) {
 	content, err := os.ReadFile(toy)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(os.WriteFile(toy, content, 0o644)).To(Succeed())
-	g.Consistently(func() int { return strings.Count(shown.all(), "Checked.") }).Should(Equal(1), "a save without a change is not checked")
+	g.Consistently(func() int { return strings.Count(shown.all(), "Checked.") }).Should(Equal(1), "a save without a change must not be checked")
 	solved := strings.Replace(string(content), "return 0", "return a + b", 1)
 	g.Expect(solved).NotTo(Equal(string(content)))
 	g.Expect(os.WriteFile(toy, []byte(solved), 0o644)).To(Succeed())

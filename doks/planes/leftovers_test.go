@@ -75,7 +75,7 @@ func TestLeftoversAreDeletedWithoutFollowingLinks(t *testing.T) {
 	g.Expect(os.Symlink(documents, filepath.Join(kwok.Dir(), "other"))).To(Succeed())
 
 	g.Expect(planes.DeleteLeftovers(t.Context(), fakeTools(t), &output{})).To(Succeed())
-	g.Expect(kwok.Dir()).To(BeADirectory(), "a running emulator keeps its folder")
+	g.Expect(kwok.Dir()).To(BeADirectory(), "a running emulator must keep its folder")
 	g.Expect(kwok.Close()).To(Succeed())
 	g.Expect(planes.DeleteLeftovers(t.Context(), fakeTools(t), &output{})).To(Succeed())
 	g.Expect(kwok.Dir()).NotTo(BeADirectory())

@@ -126,7 +126,7 @@ func (l *lab) waitRunning(id string, nodes int) *godo.KubernetesCluster {
 	return found
 }
 
-// connect uses the kubeconfig that the API hands out.
+// connect returns a client with the kubeconfig that the API hands out.
 func (l *lab) connect(id string) kubernetes.Interface {
 	content, _, err := l.service.GetKubeConfigWithExpiry(l.ctx, id, 3600)
 	l.Expect(err).NotTo(HaveOccurred())
@@ -208,7 +208,7 @@ func TestTheLifeOfARealControlPlane(t *testing.T) {
 
 	l.cloud.Close()
 	l.Expect(l.kwok.Close()).To(Succeed())
-	l.Expect(running(l.ctx, l, dir)).To(Equal([]string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok"}), "it keeps running")
+	l.Expect(running(l.ctx, l, dir)).To(Equal([]string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok"}), "it must keep running")
 
 	t.Run("it is found again after a restart, and deleted with its cluster", func(t *testing.T) {
 		again := newLab(t, dir)

@@ -106,7 +106,7 @@ func TestOnAFullDisk(t *testing.T) {
 	again := exec.CommandContext(t.Context(), "sh", "-c", `ulimit -f 0; exec "$0" -test.run='^TestOnAFullDisk$'`, os.Args[0])
 	again.Env = append(os.Environ(), fullDiskVariable+"="+own.Root)
 	if output, err := again.CombinedOutput(); err != nil {
-		t.Errorf("%v: %s", err, output)
+		t.Errorf("the test on a full disk: %v\n%s", err, output)
 	}
 	if done, err := own.Done(); err != nil || strings.Join(done, " ") != "1.1 1.2a" {
 		t.Errorf("the progress is %v, error %v", done, err)

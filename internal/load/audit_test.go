@@ -47,7 +47,7 @@ func TestAuditLog(t *testing.T) {
 	g.Expect(log.requests[0].Lists).To(BeTrue(), "the watch begins with all objects")
 	g.Expect(log.requests[1].Status).To(Equal(409))
 	g.Expect(log.last()).To(Equal(at(3)))
-	g.Expect(kinds(log.between(at(1), at(2.5)))).To(Equal([]string{"watch foos.example.com"}), "the end of the period is excluded")
+	g.Expect(kinds(log.between(at(1), at(2.5)))).To(Equal([]string{"watch foos.example.com"}), "the end of the period must be excluded")
 	g.Expect(log.watches("example.com", "foos", at(0))).To(BeTrue())
 	g.Expect(log.watches("example.com", "foos", at(2))).To(BeFalse(), "that was the watch of an earlier process")
 	g.Expect(log.watches("", "foos", at(0))).To(BeFalse())

@@ -141,7 +141,7 @@ func TestWatchdog(t *testing.T) {
 	_, err = io.ReadFull(out, said)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(string(said)).To(Equal("told\n"))
-	g.Expect(procgroup.Lives(watchdog.Process.Pid)).To(BeTrue(), "it waits")
+	g.Expect(procgroup.Lives(watchdog.Process.Pid)).To(BeTrue(), "it must wait")
 	g.Expect(leash.Close()).To(Succeed())
 	g.Expect(io.ReadAll(out)).To(BeEquivalentTo("acts\n"))
 	g.Expect(watchdog.Wait()).To(Succeed())

@@ -330,6 +330,6 @@ func TestManyAtOnce(t *testing.T) {
 	g.Expect(log).To(HaveLen(goroutines * each))
 	for i, request := range log {
 		g.Expect(request.Done).To(BeTrue(), request.String())
-		g.Expect(i == 0 || request.At >= log[i-1].At).To(BeTrue(), "the log is in the order in which the requests were made")
+		g.Expect(i == 0 || request.At >= log[i-1].At).To(BeTrue(), "the log must be in the order in which the requests were made")
 	}
 }

@@ -91,7 +91,7 @@ func TestTheEndOfTheInputStopsThePlay(t *testing.T) {
 	g.Expect(err).To(MatchError(And(ContainSubstring("stopped: expected Enter, but the input ended"), ContainSubstring("$ touch two"))))
 	g.Expect(filepath.Join(player.Dir, "one")).To(BeAnExistingFile())
 	g.Expect(filepath.Join(player.Dir, "two")).NotTo(BeAnExistingFile())
-	g.Expect(filepath.Join(player.Dir, "removed")).To(BeAnExistingFile(), "the cleanup")
+	g.Expect(filepath.Join(player.Dir, "removed")).To(BeAnExistingFile(), "the cleanup must have run")
 }
 
 func TestTypingIsInterrupted(t *testing.T) {

@@ -152,7 +152,7 @@ func TestPause(t *testing.T) {
 		}
 		changeIn("here")(tried)
 		tried.g.Expect(idle.isOver(t.Context())).To(BeFalse())
-		tried.g.Expect(tried.looks(idle)).To(Equal(2*looksPerSecond+1), "the count starts again")
+		tried.g.Expect(tried.looks(idle)).To(Equal(2*looksPerSecond+1), "the count must start again")
 	})
 	t.Run("a wait that must not end early", func(t *testing.T) {
 		tried := newPausing(t, time.Second)

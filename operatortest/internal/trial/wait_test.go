@@ -24,6 +24,6 @@ func TestStillness(t *testing.T) {
 	}
 	var stillness Stillness
 	g.Expect(looksUntilStill(&stillness, done)).To(Equal(looks + 1))
-	g.Expect(looksUntilStill(&stillness, done, done)).To(Equal(looks+1), "a request starts the count again")
+	g.Expect(looksUntilStill(&stillness, done, done)).To(Equal(looks+1), "a request must start the count again")
 	g.Expect(looksUntilStill(&Stillness{}, inFlight, done)).To(Equal(3*looks), "not while a request is in flight")
 }
