@@ -39,7 +39,7 @@ func TestAProcessIDThatBelongsToAnotherProgram(t *testing.T) {
 		}
 	}
 	lie()
-	g.Expect(pids(ctx, g, plane)).To(BeEmpty(), "no component is running, as after a reboot")
+	g.Expect(pids(ctx, g, plane)).To(BeEmpty(), "no component may be running, as after a reboot")
 	g.Expect(plane.Up(ctx)).To(Succeed())
 	g.Expect(plane.Down(ctx)).To(Succeed())
 	lie()

@@ -14,7 +14,7 @@ func TestGodoReadsTheTeamOfAToken(t *testing.T) {
 	account, _, err := chosen.client().Account.Get(chosen.ctx)
 	chosen.Expect(err).NotTo(HaveOccurred())
 	chosen.Expect(account.Team.UUID).To(Equal(team))
-	chosen.Expect(account.UUID).NotTo(Or(BeEmpty(), Equal(team)), "a person's UUID differs from the team's")
+	chosen.Expect(account.UUID).NotTo(Or(BeEmpty(), Equal(team)), "a person's UUID must differ from the team's")
 	chosen.Expect(account.Status).To(Equal("active"))
 
 	other, _, err := plain.client().Account.Get(plain.ctx)

@@ -192,8 +192,8 @@ func (p *process) conversion(g *WithT) *apiextensionsv1.CustomResourceConversion
 	return crd.Spec.Conversion
 }
 
-// newAPIServer adds to controller-runtime's fake API server what it lacks: UIDs, and status 422 for a JSON patch
-// whose test fails.
+// newAPIServer returns controller-runtime's fake API server with what it lacks: UIDs, deletions that fail if the UID is
+// another one, and status 422 for a JSON patch whose test fails.
 func newAPIServer(known *runtime.Scheme, stored ...client.Object) client.Client {
 	return fake.NewClientBuilder().WithScheme(known).WithObjects(stored...).WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {

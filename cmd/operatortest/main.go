@@ -99,7 +99,7 @@ func quoted(argument string) string {
 // another.
 const logsFolder = "logs"
 
-// run tests the operator, and prints the progress and the results.
+// run tests the operator, prints the progress and the results, and writes the reports if a folder is given for them.
 func run(ctx context.Context, options runOptions, output io.Writer) (err error) {
 	if err := options.Check(); err != nil {
 		return err

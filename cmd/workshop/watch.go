@@ -77,7 +77,7 @@ func (w *watcher) run(ctx context.Context, changes <-chan struct{}, keys <-chan 
 	}
 }
 
-// checkUntil checks once, and returns true when it is time for the next check.
+// checkUntil checks once, and obeys keys. It returns true when it is time for the next check, and false at the end.
 func (w *watcher) checkUntil(ctx context.Context, changes <-chan struct{}, keys <-chan byte) (again bool, err error) {
 	if w.step == "" {
 		next, err := w.own.Next()

@@ -45,7 +45,8 @@ func (r runner) kind(ctx context.Context, args ...string) error {
 	return err
 }
 
-// output runs a tool without showing the command, and returns what the tool prints on its standard output.
+// output runs a tool without showing the command, and returns what the tool prints on its standard output. The log also
+// gets what it prints on its standard error.
 func (r runner) output(ctx context.Context, tool string, args ...string) (string, error) {
 	path := filepath.Join(r.repo.Bin(), tool)
 	if _, err := os.Stat(path); err != nil {

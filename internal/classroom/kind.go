@@ -97,7 +97,8 @@ func (k *kind) Up(ctx context.Context) error {
 // Choose implements Cluster.
 func (k *kind) Choose(ctx context.Context) error { return choose(ctx, k.options, k.Kubeconfig()) }
 
-// reuse starts stopped nodes, for example after a restart of the machine, and waits for the API server.
+// reuse starts stopped nodes, for example after a restart of the machine, writes the kubeconfig, and waits for the API
+// server.
 func (k *kind) reuse(ctx context.Context, nodes []container) error {
 	var stopped []string
 	for _, node := range nodes {

@@ -24,7 +24,7 @@ func FillPage(page string, stages []*Stage) (string, error) {
 	return before + pageBegin + filled.String() + "\n" + pageEnd + after, nil
 }
 
-// testTable writes a table of the stage's steps and the tests that check them.
+// testTable writes a table of the stage's steps and the tests that check them, and then the tests that check no step.
 func (s *Stage) testTable(page *strings.Builder) error {
 	tests, err := s.tests()
 	if err != nil {

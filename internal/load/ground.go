@@ -54,7 +54,8 @@ type ground struct {
 	ownedKinds []schema.GroupVersionKind
 }
 
-// prepare starts the control plane. Call close afterwards, even after an error.
+// prepare starts the control plane, grants the operator its permissions, and creates the objects that the load needs.
+// Call close afterwards, even after an error.
 func (g *ground) prepare(ctx context.Context, stage string, resources int) error {
 	var err error
 	if g.dir, err = os.MkdirTemp("", "workshop-load-"); err != nil {

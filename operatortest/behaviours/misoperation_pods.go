@@ -15,7 +15,7 @@ import (
 	"example.com/operator-workshop/operatortest/internal/trial"
 )
 
-// podsRefused creates the sample while a quota refuses all pods.
+// podsRefused creates the sample while a quota refuses all pods, and then removes the quota.
 func podsRefused(ctx context.Context, t *trial.Trial) error {
 	wanted, err := t.Fresh(ctx, nil)
 	if err != nil {

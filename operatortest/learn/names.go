@@ -79,7 +79,8 @@ func apart(before, after string) bool {
 		(after == "" || strings.HasPrefix(after, "-") || strings.HasPrefix(after, "."))
 }
 
-// pair matches the objects of two equal runs that are the same child.
+// pair returns the children of two equal runs. It matches the objects that are the same child; a child without a match
+// has no second object.
 func pair(first, second run) []child {
 	var children []child
 	var left []*unstructured.Unstructured

@@ -37,8 +37,8 @@ func (c *Cluster) scratch(manifests *install.Manifests) (folder string, err erro
 	return folder, nil
 }
 
-// startShared brings up a control plane in a subfolder of the scratch folder, and removes control planes with other
-// definitions or options.
+// startShared removes control planes with other definitions or options from the scratch folder, and brings up one in a
+// subfolder.
 func (c *Cluster) startShared(ctx context.Context, folder string, options controlplane.Options, manifests *install.Manifests) error {
 	name, err := fingerprint(options, manifests)
 	if err != nil {

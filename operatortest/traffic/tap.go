@@ -212,7 +212,8 @@ func (t *Tap) begin(parsed Request) (*Request, Action) {
 	return entry, action
 }
 
-// end records the outcome of the request, and returns the result that the operator sees.
+// end records the outcome of the request, kills the operator if the action says so, and returns the result that the
+// operator sees.
 func (t *Tap) end(entry *Request, action Action, response *http.Response, err error) (*http.Response, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

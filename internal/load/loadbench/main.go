@@ -22,7 +22,7 @@ func main() {
 	os.Exit(run())
 }
 
-// run returns the exit status.
+// run measures what the flags say, and returns the exit status.
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()

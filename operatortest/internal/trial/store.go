@@ -113,7 +113,7 @@ func (s *store) watch(ctx context.Context, kind schema.GroupVersionKind) error {
 	return nil
 }
 
-// informer returns the running informer of a kind.
+// informer returns the informer of a kind. It starts one if there is none yet.
 func (s *store) informer(kind schema.GroupVersionKind) (cache.SharedIndexInformer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
