@@ -23,7 +23,8 @@ type Normalizer struct {
 	Further func(*unstructured.Unstructured)
 }
 
-// Normalize returns an object's kind and name, and its content without what differs between namespaces.
+// Normalize returns an object's kind and name, and its content without what differs between namespaces. Of objects that
+// are not resources, it leaves out the status.
 func (n Normalizer) Normalize(object *unstructured.Unstructured, names *strings.Replacer) (name string, content any, err error) {
 	normal := object.DeepCopy()
 	if n.Further != nil {
