@@ -212,7 +212,7 @@ func (t *Tap) begin(parsed Request) (*Request, Action) {
 	return entry, action
 }
 
-// end records the outcome of the request, kills the operator if the action says so, and returns the result that the
+// end records the outcome of the request, kills the operator if the action demands it, and returns the result that the
 // operator sees.
 func (t *Tap) end(entry *Request, action Action, response *http.Response, err error) (*http.Response, error) {
 	t.mu.Lock()
