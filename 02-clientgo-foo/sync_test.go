@@ -51,7 +51,6 @@ func TestSyncHasNothingToDo(t *testing.T) {
 	}
 }
 
-// A controller without clients: any request to the API server would panic.
 func TestRemoveRenamedWaitsForTheRollout(t *testing.T) {
 	tests := map[string]appsv1.DeploymentStatus{
 		"the new Deployment has no status yet": {},
@@ -62,7 +61,7 @@ func TestRemoveRenamedWaitsForTheRollout(t *testing.T) {
 	for name, status := range tests {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			c := newHandlers(t)
+			c := newHandlers(t) // it has no clients: any request to the API server would panic
 			c.deploymentIndex = cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{byOwner: indexByOwner})
 			former, present := storedDeployment(), storedDeployment()
 			former.Name = "former"

@@ -106,7 +106,7 @@ const (
 		"coredns_autoscaler":{"enabled":true}, "maintenance_policy":{"day":"sunday","start_time":"02:00"}}`
 )
 
-func TestRefusedUpdatesOfAClusterAndUpgrades(t *testing.T) {
+func TestRefusedRequestsForACluster(t *testing.T) {
 	cases := map[string]struct {
 		method, path, body string
 		message            string

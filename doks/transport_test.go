@@ -50,7 +50,7 @@ func TestTokens(t *testing.T) {
 	l.Expect(l.get(made.ID).Name).To(Equal("demo"))
 }
 
-func TestUnknownPathsAreNotFoundInJSON(t *testing.T) {
+func TestUnknownPathsAndIDsGetA404InJSON(t *testing.T) {
 	l := newLab(t)
 	id := l.createRunning("demo", 1).ID
 	for _, call := range []string{

@@ -79,7 +79,7 @@ func TestRunPrintsTheVersion(t *testing.T) {
 	g.Expect(output.String()).To(Equal("guestbook-controller unknown (revision unknown)\n"), "go test sets no version")
 }
 
-func TestProcessAsksForItsOwn(t *testing.T) {
+func TestProcessAsksForItsOwnLeaseAndPods(t *testing.T) {
 	g := NewWithT(t)
 	managertest.Isolate(t)
 	server := &managertest.APIServer{Kinds: kinds}

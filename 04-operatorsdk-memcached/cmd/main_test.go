@@ -99,7 +99,7 @@ func TestRunPrintsTheVersion(t *testing.T) {
 	g.Expect(output.String()).To(Equal("memcached-operator unknown (revision unknown)\n"), "go test stamps nothing")
 }
 
-func TestProcessAsksForItsOwn(t *testing.T) {
+func TestProcessAsksForItsOwnLeaseAndPods(t *testing.T) {
 	g := NewWithT(t)
 	isolate(t)
 	server := &managertest.APIServer{Kinds: kinds}

@@ -110,7 +110,7 @@ func TestRunPrintsTheVersion(t *testing.T) {
 	g.Expect(output.String()).To(Equal("password-operator unknown (revision unknown)\n"), "go test sets no version")
 }
 
-func TestProcessAsksForItsOwn(t *testing.T) {
+func TestProcessAsksForItsOwnLeaseAndSecrets(t *testing.T) {
 	g := NewWithT(t)
 	isolate(t)
 	t.Setenv("ENABLE_WEBHOOKS", "false")

@@ -53,8 +53,12 @@ func Open(dir, assets string, out io.Writer) (*Kwok, error) {
 		return nil, err
 	}
 	lock := flock.New(filepath.Join(dir, "lock"))
-	if held, err := lock.TryLock(); err != nil || !held {
-		return nil, errors.Join(fmt.Errorf("the control planes in %s belong to another emulator, which is still running", dir), err)
+	held, err := lock.TryLock()
+	if err != nil {
+		return nil, fmt.Errorf("lock the folder of the control planes: %w", err)
+	}
+	if !held {
+		return nil, fmt.Errorf("another emulator uses the control planes in %s: end it, or choose another folder", dir)
 	}
 	return &Kwok{dir: dir, assets: assets, out: out, lock: lock}, nil
 }

@@ -203,7 +203,7 @@ func TestTheLifeOfARealControlPlane(t *testing.T) {
 	t.Run("another emulator cannot use it", func(t *testing.T) {
 		g := NewWithT(t)
 		_, err := planes.Open(filepath.Join(dir, "my planes"), "", &output{})
-		g.Expect(err).To(MatchError(ContainSubstring("belong to another emulator")))
+		g.Expect(err).To(MatchError(HavePrefix("another emulator uses the control planes in ")))
 	})
 
 	l.cloud.Close()

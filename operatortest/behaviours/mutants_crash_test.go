@@ -87,7 +87,7 @@ func insuranceOf(parcel types.NamespacedName) types.NamespacedName {
 }
 
 var _ = Describe("the test kit", func() {
-	catches("has another flaw, which shows even undisturbed", mutant{crash, leaksAndMarks, "outside Kubernetes"})
+	catches("has another flaw, which shows even when undisturbed", mutant{crash, leaksAndMarks, "outside Kubernetes"})
 	catches("doesn't survive a kill after one of its writes", mutant{crash, insuresOnce, "right after patch gadgets.test.example.com gadget\n"})
 })
 

@@ -143,7 +143,7 @@ const (
 )
 
 var _ = Describe("the test kit", func() {
-	catches("fails even undisturbed",
+	catches("fails even when undisturbed",
 		mutant{converges, forgetsGeneration, "expected observedGeneration in condition Ready, or in the status\nfound neither"},
 		mutant{silent, writesAlways, "expected no write request while"},
 		mutant{frugal, writesInSteps, "expected at most 3 write requests that take effect"},

@@ -23,7 +23,7 @@ var _ = pooledIt("a flaw in an undisturbed change is reported once", func(ctx co
 	g.Expect(results).To(Equal(map[string]report.Result{
 		update.name: report.Failed, transitions.name: report.NotTried, crash.name: report.Passed, faults.name: report.Passed, stale.name: report.Passed,
 	}), "only \"update\" must fail")
-	g.Expect(made.Behaviours[2].Trials).To(ContainElement(HaveField("Remark", ContainSubstring("other changes fail even undisturbed"))))
+	g.Expect(made.Behaviours[2].Trials).To(ContainElement(HaveField("Remark", ContainSubstring("other changes fail even when undisturbed"))))
 	g.Expect(made.Behaviours[1].Failure).To(ContainSubstring(`not tried, because it builds upon the behaviour "update", which has failed`))
 })
 
@@ -33,7 +33,7 @@ var _ = pooledIt("a lifecycle that fails whichever field is changed is reported 
 	made, err := Run(ctx, operator, cluster, Options{Only: []string{deletion.name, crash.name, faults.name}})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(made.Behaviours).To(HaveExactElements(HaveField("Result", report.Failed), HaveField("Result", report.NotTried), HaveField("Result", report.NotTried)))
-	g.Expect(made.Behaviours[1].Failure).To(ContainSubstring("not tried, because creating, changing and deleting a resource fails even undisturbed"))
+	g.Expect(made.Behaviours[1].Failure).To(ContainSubstring("not tried, because creating, changing and deleting a resource fails even when undisturbed"))
 })
 
 var _ = pooledIt("a broken operator's failing trials are all listed, not only the first", func(ctx context.Context, g Gomega) {

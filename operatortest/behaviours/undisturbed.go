@@ -20,8 +20,8 @@ type undisturbedLife struct {
 
 // undisturbed returns a lifecycle that succeeds if nothing interferes, and the operator's writes in it. If the operator
 // doesn't carry out the change of one field, the lifecycle omits that change, so the flaw doesn't hide others.
-// undisturbed returns errNotTried if every lifecycle fails even undisturbed: other behaviours report the reason, and a
-// disturbance wouldn't show more.
+// undisturbed returns errNotTried if every lifecycle fails even when undisturbed: other behaviours report the reason, and
+// a disturbance wouldn't show more.
 func undisturbed(ctx context.Context, runner *trial.Runner) (*lifecycle, []write, error) {
 	found, err := runner.Once("life", func() (any, error) {
 		change, err := runner.OtherSpec(ctx)
@@ -38,11 +38,11 @@ func undisturbed(ctx context.Context, runner *trial.Runner) (*lifecycle, []write
 		}
 		for _, other := range others {
 			if found, otherErr := playUndisturbed(ctx, runner, other); otherErr == nil {
-				found.remark = fmt.Sprintf("the spec is only changed to %s, because other changes fail even undisturbed", specgen.OneLine(other))
+				found.remark = fmt.Sprintf("the spec is only changed to %s, because other changes fail even when undisturbed", specgen.OneLine(other))
 				return found, nil
 			}
 		}
-		return nil, fmt.Errorf("%w, because creating, changing and deleting a resource fails even undisturbed: fix that first, with the behaviours %q and %q\n%s",
+		return nil, fmt.Errorf("%w, because creating, changing and deleting a resource fails even when undisturbed: fix that first; the behaviours %q and %q show it\n%s",
 			errNotTried, update.name, deletion.name, trial.Brief(err))
 	})
 	if err != nil {

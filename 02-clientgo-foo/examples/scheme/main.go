@@ -1,5 +1,5 @@
-// Command scheme turns the YAML of a Foo into a Go value, with two schemes: one
-// that doesn't know the kind, and one that does. It needs no API server.
+// Command scheme decodes the YAML of a Foo twice. It fails with a scheme that
+// doesn't know the kind; with one that does, it gets a Go value. It needs no API server.
 package main
 
 import (

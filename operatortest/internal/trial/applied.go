@@ -53,7 +53,7 @@ type appliedParts struct {
 type appliedLeaf struct {
 	path  fieldpath.Path
 	value any
-	// added is the outermost part that didn't exist before: the field itself, or the list entry that contains it.
+	// added is the part that can be removed again: the outermost list entry that didn't exist before, or else the field.
 	added fieldpath.Path
 }
 
