@@ -13,6 +13,7 @@ import (
 
 	"example.com/operator-workshop/internal/doctor"
 	"example.com/operator-workshop/internal/providers"
+	"example.com/operator-workshop/internal/quote"
 	"example.com/operator-workshop/internal/subshell"
 )
 
@@ -36,7 +37,7 @@ func (a *app) upCommand() *cobra.Command {
 			if err := up(cmd.Context(), out, cluster); err != nil {
 				return err
 			}
-			fmt.Fprintf(out, "Ready after %.1f s. Next: `%s`; or, for kubectl alone, export KUBECONFIG=%s\n", time.Since(began).Seconds(), a.makeCommand("shell"), cluster.Kubeconfig())
+			fmt.Fprintf(out, "Ready after %.1f s. Next: `%s`; or, for kubectl alone, export KUBECONFIG=%s\n", time.Since(began).Seconds(), a.makeCommand("shell"), quote.Args([]string{cluster.Kubeconfig()}))
 			return nil
 		},
 	}

@@ -13,6 +13,7 @@ import (
 	"example.com/operator-workshop/internal/classroom"
 	"example.com/operator-workshop/internal/leftover"
 	"example.com/operator-workshop/internal/providers"
+	"example.com/operator-workshop/internal/quote"
 	"example.com/operator-workshop/internal/repo"
 	"example.com/operator-workshop/operatortest/incluster/logs"
 )
@@ -208,6 +209,6 @@ func (t *StageTest) down(ctx context.Context) error {
 	if !t.Keep {
 		return t.Cluster.Down(ctx)
 	}
-	fmt.Fprintf(t.Out, "The cluster keeps running: export KUBECONFIG=%s to use it; `make stage-%d cleanup-test-e2e` removes it.\n", t.Cluster.Kubeconfig(), t.Stage.Number)
+	fmt.Fprintf(t.Out, "The cluster keeps running: export KUBECONFIG=%s to use it; `make stage-%d cleanup-test-e2e` removes it.\n", quote.Args([]string{t.Cluster.Kubeconfig()}), t.Stage.Number)
 	return nil
 }
