@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -34,10 +36,15 @@ var _ = Describe("the settings", func() {
 			reasons[guestbook.Name] = watchReasons(ctx, guestbook)
 		}
 
+		// Without the quota, all pods may be replaced before the operator has looked at them.
+		quota := forbidPods(ctx, guestbooks[0])
 		changePage(ctx, settings, "Hello")
 		for _, guestbook := range guestbooks {
 			Eventually(reasons[guestbook.Name]).WithContext(ctx).WithTimeout(convergeTimeout).Should(Receive(Equal(webappv1.ReasonProgressing)),
 				"Ready must be False while the pods are being replaced, see guestbooksWith in watches.go")
+		}
+		Expect(cluster.Client.Delete(ctx, quota)).To(Succeed())
+		for _, guestbook := range guestbooks {
 			expectReason(ctx, guestbook, webappv1.ReasonAvailable)
 			revision := revisionOf(ctx, Default, guestbook)
 			Expect(revision).NotTo(Equal(former[guestbook.Name]))
@@ -107,6 +114,22 @@ var _ = Describe("the settings", func() {
 		expectEvents(ctx, guestbook, "Normal Available", "Warning ConfigMapNotFound", "Normal Available")
 	}, SpecTimeout(specTimeout))
 })
+
+// forbidPods creates a quota that allows no new pods in the Guestbook's namespace, and waits until it is in effect.
+func forbidPods(ctx context.Context, guestbook *webappv1.Guestbook) *corev1.ResourceQuota {
+	GinkgoHelper()
+	quota := &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Namespace: guestbook.Namespace, Name: "no-pods"},
+		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}},
+	}
+	create(ctx, quota)
+	probe := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: guestbook.Namespace, Name: "probe"}, Spec: podsOf(ctx, Default, guestbook)[0].Spec}
+	eventually(ctx, func(g Gomega) {
+		err := cluster.Client.Create(ctx, probe.DeepCopy(), client.DryRunAll)
+		g.Expect(err).To(MatchError(ContainSubstring("exceeded quota")), "the quota is not in effect yet")
+	})
+	return quota
+}
 
 // watchReasons returns a channel of the reasons of the Guestbook's condition Ready. It begins with the current one.
 func watchReasons(ctx context.Context, guestbook *webappv1.Guestbook) <-chan string {
