@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -45,8 +46,12 @@ func (a *app) whileBroken(cmd *cobra.Command, own *exercise.Copy, verb string, b
 	out := cmd.OutOrStdout()
 	switch verb {
 	case "check":
-		finding, err := own.CheckBreak(cmd.Context(), broken)
+		end, err := own.ShareControlPlane(cmd.Context())
 		if err != nil {
+			return err
+		}
+		finding, err := own.CheckBreak(cmd.Context(), broken)
+		if err := errors.Join(err, end()); err != nil {
 			return err
 		}
 		if finding == nil {

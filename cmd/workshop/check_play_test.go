@@ -109,4 +109,9 @@ func (c checkout) checkPlays(t *testing.T) {
 	g.Expect(out).To(And(ContainSubstring("still done  1.2b"), ContainSubstring("Up to section 1.2, your copy"), ContainSubstring("All 3 steps of stage 9 are done")))
 	stage("break", "sum")
 	g.Expect(check()).To(ContainSubstring("your copy has the break sum, so the chapter can't be played with it: fix it first"))
+
+	// This stage needs no control plane, but one that does would leave it to the next check.
+	out, status = c.run(t, ".", nil, "make", "down", "NAME=no-cluster")
+	g.Expect(status).To(BeZero(), out)
+	g.Expect(out).To(ContainSubstring("Ended the control plane that was kept for the next check"))
 }

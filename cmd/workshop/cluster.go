@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"example.com/operator-workshop/internal/doctor"
+	"example.com/operator-workshop/internal/keeper"
 	"example.com/operator-workshop/internal/providers"
 	"example.com/operator-workshop/internal/quote"
 	"example.com/operator-workshop/internal/subshell"
@@ -57,7 +58,11 @@ func (a *app) downCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return cluster.Down(cmd.Context())
+			ended, err := keeper.End(cmd.Context(), a.repo.State())
+			if ended {
+				fmt.Fprintln(cmd.OutOrStdout(), "Ended the control plane that was kept for the next check of the exercises.")
+			}
+			return errors.Join(err, cluster.Down(cmd.Context()))
 		},
 	}
 }

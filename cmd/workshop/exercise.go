@@ -106,7 +106,9 @@ func (a *app) copyOf(cmd *cobra.Command, stage repo.Stage) (*exercise.Copy, erro
 	if err != nil {
 		return nil, err
 	}
-	return exercises.Copy(func(dir string, targets ...string) error { return a.makeInCopy(cmd, cmd.OutOrStdout(), dir, targets) }), nil
+	own := exercises.Copy(func(dir string, targets ...string) error { return a.makeInCopy(cmd, cmd.OutOrStdout(), dir, targets) })
+	own.Keeper = a.keeper
+	return own, nil
 }
 
 // makeInCopy runs targets of the copy's Makefile. Their output is shown only if they fail.
@@ -137,7 +139,7 @@ func (a *app) checkThen(ctx context.Context, out io.Writer, own *exercise.Copy, 
 		return err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	end, err := own.ShareControlPlane()
+	end, err := own.ShareControlPlane(ctx)
 	if err != nil {
 		return err
 	}

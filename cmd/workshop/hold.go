@@ -11,6 +11,7 @@ import (
 
 	"example.com/operator-workshop/internal/classroom"
 	"example.com/operator-workshop/internal/e2e"
+	"example.com/operator-workshop/internal/keeper"
 	"example.com/operator-workshop/internal/leftover"
 )
 
@@ -41,6 +42,21 @@ func (a *app) watchdogCommand() *cobra.Command {
 		Args:   cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return leftover.Watch(context.WithoutCancel(cmd.Context()), cmd.InOrStdin(), args[0])
+		},
+	}
+}
+
+const keeperName = "keeper"
+
+// keeperCommand keeps the control plane of the exercises' checks for the next check; see package keeper.
+func (a *app) keeperCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    keeperName,
+		Short:  "Keep a control plane until no check has used it for a while",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return keeper.Run(cmd.Context(), a.repo.State(), keeper.Idle, cmd.OutOrStdout())
 		},
 	}
 }

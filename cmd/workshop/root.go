@@ -25,6 +25,9 @@ type app struct {
 	name     string
 	port     int
 	nodes    int
+	// keeper is the command that keeps a control plane from one check of the exercises to the next. If it is empty, the
+	// control plane ends with the check.
+	keeper []string
 	// yes answers the question asked before anything is installed into the learner's own cluster.
 	yes bool
 	// confirm asks that question; commands that install nothing leave it nil.
@@ -46,6 +49,11 @@ func newRootCommand() *cobra.Command {
 				return err
 			}
 			a.repo = found
+			self, err := os.Executable()
+			if err != nil {
+				return fmt.Errorf("find this program: %w", err)
+			}
+			a.keeper = []string{self, keeperName}
 			// Only report an error: most commands work anyway.
 			if err := leftover.Sweep(cmd.Context(), found.State()); err != nil {
 				fmt.Fprintf(cmd.ErrOrStderr(), "workshop: %v\n", err)
@@ -63,7 +71,7 @@ func newRootCommand() *cobra.Command {
 		a.upCommand(), a.downCommand(), a.statusCommand(), a.resetCommand(),
 		a.shellCommand(), a.envCommand(), a.loadCommand(), a.rolloutCommand(),
 		a.playCommand(), a.commandsCommand(), a.tourCommand(), a.stageCommand(), a.e2eCommand(), a.snippetsCommand(), a.pagesCommand(),
-		a.progressCommand(), a.verifyExercisesCommand(), a.confirmCommand(), a.watchdogCommand(),
+		a.progressCommand(), a.verifyExercisesCommand(), a.confirmCommand(), a.watchdogCommand(), a.keeperCommand(),
 	)
 	return root
 }

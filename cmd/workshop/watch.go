@@ -37,7 +37,7 @@ func (a *app) watch(cmd *cobra.Command, own *exercise.Copy, step string) (err er
 			return err // saving a file would not change that
 		}
 	}
-	end, err := own.ShareControlPlane()
+	end, err := own.ShareControlPlane(cmd.Context())
 	if err != nil {
 		return err
 	}

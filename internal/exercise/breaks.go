@@ -210,7 +210,7 @@ func (s *Stage) VerifyBreaks(ctx context.Context, report func(broken Break, took
 	}
 	tried := s.Copy(nil)
 	tried.Path = filepath.Join(s.Root, verifyFolder, filepath.Base(s.Dir))
-	end, err := tried.ShareControlPlane()
+	end, err := tried.ShareControlPlane(ctx)
 	if err != nil {
 		return err
 	}

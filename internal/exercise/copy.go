@@ -1,6 +1,7 @@
 package exercise
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,7 +12,9 @@ import (
 	"time"
 
 	"example.com/operator-workshop/controlplane"
+	"example.com/operator-workshop/internal/keeper"
 	"example.com/operator-workshop/internal/private"
+	"example.com/operator-workshop/internal/repo"
 )
 
 // Copy is a learner's own copy of a stage.
@@ -21,6 +24,9 @@ type Copy struct {
 	Path string
 	// Make runs targets of the copy's Makefile.
 	Make func(dir string, targets ...string) error
+	// Keeper is the command that keeps the checks' control plane running when this process ends; see [keeper.Borrow]. If
+	// it is empty, the control plane ends with this process.
+	Keeper []string
 	// scratch is the folder in which checks leave their control plane for the next one. If it is empty, each check starts
 	// its own.
 	scratch string
@@ -29,18 +35,22 @@ type Copy struct {
 // ShareControlPlane makes checks use the same control plane, unless the CRDs or the tests don't permit it, so that not
 // every check has to start one. Call end after the last check. If the checks already share one, ShareControlPlane does
 // nothing.
-func (c *Copy) ShareControlPlane() (end func() error, err error) {
+func (c *Copy) ShareControlPlane(ctx context.Context) (end func() error, err error) {
 	if c.scratch != "" {
 		return func() error { return nil }, nil
 	}
-	folder, remove, err := controlplane.Scratch()
+	var giveBack func() error
+	if len(c.Keeper) > 0 {
+		c.scratch, giveBack, err = keeper.Borrow(ctx, repo.Repo{Root: c.Root}.State(), c.Keeper...)
+	} else {
+		c.scratch, giveBack, err = controlplane.Scratch()
+	}
 	if err != nil {
 		return nil, err
 	}
-	c.scratch = folder
 	return func() error {
 		c.scratch = ""
-		return remove()
+		return giveBack()
 	}, nil
 }
 

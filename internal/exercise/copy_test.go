@@ -106,7 +106,7 @@ func TestPlayingTheCopy(t *testing.T) {
 
 func TestShareControlPlane(t *testing.T) {
 	own := newToy(t).Copy(noMake)
-	end, err := own.ShareControlPlane()
+	end, err := own.ShareControlPlane(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func TestShareControlPlane(t *testing.T) {
 	if _, err := os.Stat(shared); err != nil {
 		t.Error(err)
 	}
-	again, err := own.ShareControlPlane()
+	again, err := own.ShareControlPlane(t.Context())
 	if err != nil || own.scratch != shared {
 		t.Errorf("a second call must keep the shared control plane: error %v", err)
 	}

@@ -74,7 +74,7 @@ func (s *Stage) Verify(ctx context.Context, only []string, remember bool, makeTa
 	if err != nil {
 		return err
 	}
-	end, err := tried.ShareControlPlane()
+	end, err := tried.ShareControlPlane(ctx)
 	if err != nil {
 		return err
 	}
