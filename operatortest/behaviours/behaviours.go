@@ -22,7 +22,7 @@ type behaviour struct {
 	// after names the behaviour on which this one builds: if that fails, a failure of this one says nothing new.
 	// Empty for none.
 	after string
-	// alone means that nothing else may run in the test process at the same time.
+	// alone means that no other trial may run in the test process at the same time.
 	alone bool
 	check func(context.Context, *trial.Runner) error
 	// afterAll evaluates the trials of all behaviours, once they have ended. Nil if only the behaviour's own trials
@@ -56,7 +56,7 @@ var behaviours = []behaviour{
 	shutdown,
 }
 
-// errNotTried means that a behaviour could not be tried, because the operator lacks one on which it builds.
+// errNotTried means that a behaviour could not be tried, because the operator lacks another one on which it builds.
 var errNotTried = errors.New("not tried")
 
 func (b behaviour) try(ctx context.Context, runner *trial.Runner) error {

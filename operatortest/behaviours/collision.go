@@ -22,7 +22,7 @@ import (
 var collision = behaviour{
 	name:    "collision",
 	promise: "leaves alone an object that has a child's name but belongs to someone else, and reports it",
-	advice: "call metav1.IsControlledBy before every write to a child: it compares the UID, because the kind and the name are not enough; " +
+	advice: "call metav1.IsControlledBy before every write to a child: it compares the UID, and the kind and the name are not enough; " +
 		"report someone else's object with a condition that names it and with one Warning event, and don't retry at full speed; " +
 		"if the operator doesn't notice that the other object is gone: a watch on what the operator owns does not show it, so watch objects of that kind by their names, too",
 	needsChild: true,
@@ -75,7 +75,7 @@ func collide(ctx context.Context, runner *trial.Runner, collision collisionCase,
 		if err := t.WaitAtRest(ctx, operator); err != nil {
 			return err
 		}
-		// Repeated warnings may appear only after the first one has been seen.
+		// The operator may have repeated the warning after the first check.
 		if err := reported(ctx, t, resource, foreign); err != nil {
 			return err
 		}
@@ -89,8 +89,8 @@ func collide(ctx context.Context, runner *trial.Runner, collision collisionCase,
 	})
 }
 
-// childTemplates returns the children that the operator makes for the sample, to be created as someone else's in
-// other namespaces.
+// childTemplates returns the sample's children whose names are not generated, to be created as someone else's in other
+// namespaces.
 func childTemplates(ctx context.Context, runner *trial.Runner) (templates []*unstructured.Unstructured, err error) {
 	err = runner.Reference(ctx, "the children of the sample", func(ctx context.Context, t *trial.Trial) error {
 		resource := runner.Resource(nil)

@@ -58,7 +58,7 @@ func crashAround(ctx context.Context, runner *trial.Runner, life *lifecycle, tar
 	}
 	for range 2 {
 		before := &crashPoint{target: target, before: true, recorded: recorded}
-		// The first operator was killed earlier, so the target is its successor's first such write.
+		// The first operator was killed before this write, so the target is its successor's first such write.
 		after := &crashPoint{target: write{what: target.what, nth: 1}, recorded: recorded}
 		err := playCrashes(ctx, runner.Try, life, fmt.Sprintf("before %s, then after it", target), before, after)
 		if err != nil || after.struck() {
@@ -80,7 +80,7 @@ func playCrashes(ctx context.Context, try tryFunc, life *lifecycle, name string,
 	return try(ctx, name, func(ctx context.Context, t *trial.Trial) error {
 		operators := &supervisor{Trial: t, crashPoints: slices.Clone(points)}
 		operators.start()
-		operators.synced = true // every other behaviour observes an operator that was never killed
+		operators.synced = true // other behaviours observe the start of an operator that was never killed
 		defer func() { operators.restore() }()
 		t.BeforeLook = operators.restartKilled
 		err := runLifecycle(ctx, t, life, operators.waitSynced)

@@ -136,7 +136,7 @@ type session struct {
 	others sync.WaitGroup
 	// results contains channels for the outcomes of the behaviours that have been started, by name.
 	results map[string]chan error
-	// failed lists the behaviours that are known to have failed.
+	// failed lists the behaviours that have failed or could not be tried.
 	failed []string
 }
 

@@ -1,23 +1,24 @@
-// Package behaviours contains what every operator must do, with a file for each behaviour. [DescribeSchema] generates
-// specs for an operator's definitions and samples, and [DescribeOperator] for everything else: it runs the operator
-// many times inside the test process, through Operator.Run.
+// Package behaviours tests the behaviours that every operator must have. [DescribeSchema] generates specs for an
+// operator's definitions and samples, and [DescribeOperator] for everything else: it runs the operator many times,
+// through Operator.Run.
 //
 //	converges        a resource gets its children, and then a status that reports them: conditions
-//	                 with observedGeneration, Current by kstatus
+//	                 with observedGeneration, Current according to kstatus
 //	silent           once a resource has converged, nothing is written: not on resyncs, not after changes by
 //	                 others, not after a restart
-//	frugal           no more than MaxWrites writes for a new resource, and none that the API server must refuse
-//	drift            a child that is deleted or changed comes back; others' fields stay, and so do
+//	frugal           no more than MaxWrites writes for a new resource, none that is refused as invalid, and at most
+//	                 one that is refused by a conflict
+//	drift            a deleted child is created again, and a changed one is repaired; others' fields stay, and so do
 //	                 their entries in lists
-//	collision        an object with a child's name that belongs to someone else is left alone
-//	                 and reported, and once it is gone, the resource recovers
+//	collision        someone else's object with a child's name is left alone and reported, and once it is gone, the
+//	                 resource recovers
 //	update           each field of the spec, changed alone, takes effect; renames leave nothing behind
-//	transitions      whatever specs came before, the final state is a fresh resource's, even after a
-//	                 spec that can't be met
-//	misoperation     an object that a quota refuses, pods without a node or an image, or an object that is
-//	                 missing, is reported, and retried with backoff until the problem is gone
-//	deletion         a deleted resource disappears, with its children and what it had outside Kubernetes; while
-//	                 another finalizer holds it, nothing more is written
+//	transitions      whatever specs came before, the final state is that of a fresh resource, even
+//	                 after a spec that can't be met
+//	misoperation     a problem is reported, and the work is retried with backoff until the problem is gone: a quota
+//	                 that refuses objects, pods without a node or an image, a missing object
+//	deletion         a deleted resource disappears, with its children and everything it had outside Kubernetes; if
+//	                 another finalizer keeps it, nothing is written after the clean-up
 //	early-deletion   a resource that is deleted while it is being created leaves nothing behind
 //	namespace        a namespace that is deleted as a whole becomes empty, and nothing is left outside Kubernetes
 //	neighbours       two resources don't touch each other's children and pods, whether they are in one namespace or
@@ -27,21 +28,21 @@
 //	faults           conflicts, throttling, errors, timeouts and lost replies, at the operator's first writes and some
 //	                 later ones, and broken watches only delay the operator
 //	history          after kills and failed requests, the operator deletes, recreates and reverts no more than it does
-//	                 undisturbed
+//	                 when undisturbed
 //	stale            an old view of the cluster leads to no duplicate and no lost change
 //	time-travel      an operator that is restarted, and sees the past because its API server lags behind, does no harm
 //	least-privilege  the operator's own roles suffice, and it needs each of their rules
-//	failover         with leader election a second replica takes over, and two never write at the same time; a write
-//	                 of the first one that arrives late does no lasting harm
+//	failover         with leader election a second replica takes over, and two never write at the same time; a late
+//	                 write of the first one does no lasting harm
 //	secrets          the contents of Secrets appear in no log, Event, status or other object
 //	growth           after many resources have come and gone, none has left a goroutine, watch or copy
 //	shutdown         an operator that is told to stop finishes the work in progress and leaves no goroutine
 //
-// The spec of each behaviour has the behaviour's name as a label: go test -ginkgo.label-filter=crash tries one. [Run]
-// tries behaviours without Ginkgo, and returns a report; the command operatortest calls it. Try a single
+// The spec of each behaviour has the behaviour's name as a label: go test -ginkgo.label-filter=crash tries only one.
+// [Run] tries behaviours without Ginkgo, and returns a report; the command operatortest calls it. Try a single
 // behaviour while you fix an operator: each wait for something that a broken operator never does takes
 // [operatortest.Operator.Timeout], and a run of all behaviours takes many minutes. Set [operatortest.Operator.MaxPause]
-// to end such a wait as soon as the operator has stopped working. The behaviours
+// to end such a wait once the operator has done nothing for that time. The behaviours
 // "drift", "collision" and "misoperation" need a child, and are skipped without [operatortest.Operator.Children].
 //
 // Every trial has a namespace of its own, to which the operator is confined, so that trials can run in parallel. If the
@@ -59,14 +60,14 @@
 // anything else that differs between runs. The kit also reports a write outside the trial's namespace, and an object of
 // any other kind that the operator created and didn't delete: declare its kind in [operatortest.Operator.Children].
 //
-// A panic is an error in every trial, even if the framework recovers it. The kit searches what the operator logs for
-// panics and for the values of Secrets: the output of an operator that is a process, and otherwise what goes through
-// the logger in Run's context.
+// A panic is an error in every trial, even if the framework recovers from it. The kit searches the operator's log for
+// panics and for the values of Secrets. The log is the output of an operator that runs as a process of its own, and
+// otherwise the output of the logger in Run's context.
 //
 // A disturbance that changes nothing is an error, because any operator would pass the trial. Examples are a misspelt
-// patch, and one that sets the current value. The fields that a patch of [operatortest.Child.Drift] changes are
-// compared before Normalize: after the repair they must have other values, even if these are random. A trial that finds
-// nothing to disturb is reported as not tried.
+// patch, and one that sets the current value. The kit compares the fields that a patch of [operatortest.Child.Drift]
+// changes before it calls Normalize: after the repair, none may still have the patch's value, even if its content is
+// random. A trial that finds nothing to disturb is reported as not tried.
 //
 // Specs are generated from the definition's schema: bounds, enums, defaults, optional fields, lists. The kit leaves CEL
 // rules to the API server, and drops every spec that the API server refuses. For strings whose form the schema doesn't

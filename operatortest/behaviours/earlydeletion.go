@@ -25,7 +25,7 @@ var earlyDeletion = behaviour{
 		if err != nil {
 			return err
 		}
-		// The number of status writes differs from run to run.
+		// The number of status writes can differ from run to run.
 		steady := slices.DeleteFunc(slices.Clone(writes), func(w write) bool { return w.nth > 1 && strings.Contains(w.what, "/status ") })
 		targets := slices.Compact([]write{steady[0], steady[len(steady)/2], steady[len(steady)-1]})
 		var struck atomic.Bool
@@ -43,7 +43,7 @@ var earlyDeletion = behaviour{
 	},
 }
 
-// creationWrites returns the writes of an operator for a new resource until it has converged.
+// creationWrites returns an operator's writes for a new resource until the resource has converged.
 func creationWrites(ctx context.Context, runner *trial.Runner) ([]write, error) {
 	recorder := &crashPoint{}
 	err := runner.Reference(ctx, "the writes of a creation", func(ctx context.Context, t *trial.Trial) error {

@@ -120,7 +120,7 @@ func leads(i *trial.Instance) error {
 	return errors.New("the second replica does not have the lease")
 }
 
-// oneWriter returns an error if the first replica wrote after the second had started to write.
+// oneWriter returns an error if the second replica wrote nothing, or if the first one wrote after the second had begun.
 func oneWriter(first, second *trial.Instance) error {
 	writes := second.Writes()
 	if len(writes) == 0 {

@@ -73,7 +73,7 @@ func unchanged(ctx context.Context, t *trial.Trial, foreign *unstructured.Unstru
 		}
 	}
 	if difference := state.Diff(mine(foreign), mine(now)); difference != "" {
-		return fmt.Errorf("expected the operator to leave %s %s alone, which is not its own\nfound changes (- as it was, + as it is):\n%s",
+		return fmt.Errorf("expected the operator to leave %s %s alone, because it is not the operator's own\nfound changes (- as it was, + as it is):\n%s",
 			foreign.GetKind(), foreign.GetName(), difference)
 	}
 	return nil

@@ -88,7 +88,7 @@ func tryGrowth(ctx context.Context, t *trial.Trial, spec map[string]any) error {
 		}
 		usages = append(usages, usage)
 	}
-	// What ends a moment later is not a leak, so the last measurement is repeated.
+	// A goroutine or connection that ends a moment later is not a leak, so the last measurement is repeated.
 	return t.Within(ctx, t.Operator.Timeout, fmt.Sprintf("no growth in %d times %d rounds, with %d new resources in each", blocks, blockRounds, perRound), func(ctx context.Context) error {
 		usage, err := operator.Usage(ctx)
 		if err != nil {
@@ -100,8 +100,9 @@ func tryGrowth(ctx context.Context, t *trial.Trial, spec map[string]any) error {
 }
 
 // padded returns what kubectl apply records in an annotation of a resource, with spaces at the end. Operators that copy
-// annotations to their children leave this one out, because kubectl apply must find the child's own there. With any other
-// annotation, a child and what the operator records about it might exceed the API server's limit.
+// annotations to their children should leave this one out, because in a child's annotation kubectl apply expects the
+// child's own configuration. A copy of any other annotation, and a record of that copy, might exceed the API server's
+// limit.
 func padded(resource *unstructured.Unstructured) (string, error) {
 	content, err := resource.MarshalJSON()
 	return string(content) + strings.Repeat(" ", ballast), err
@@ -174,7 +175,7 @@ func grown(usages []trial.Usage, memoryLeftOut bool) error {
 	// A copy may be smaller than the resource, and other memory may have been freed meanwhile.
 	if counts := count(func(u trial.Usage) int64 { return u.Heap }); rises(counts, blockRounds*perRound*ballast*3/5) {
 		return fmt.Errorf("the test process has more memory in use %s, in bytes: %d. "+
-			"Each of %d resources a round has an annotation of %d bytes, and copies of them remain, in the operator or in this suite", rounds, counts, perRound, ballast)
+			"Each of %d resources a round has an annotation of %d bytes, and copies of them probably remain, in the operator or in this suite", rounds, counts, perRound, ballast)
 	}
 	return nil
 }

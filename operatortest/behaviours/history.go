@@ -14,7 +14,7 @@ const shownDepartures = 10
 
 // history checks the lifecycles of all behaviours, such as "crash" and "faults": after a StatefulSet is
 // deleted and recreated, the final state looks like any other, but the data is lost. The lifecycle of "history" itself
-// is for when the behaviour is tried alone.
+// matters only if the behaviour is tried alone.
 var history = behaviour{
 	name:    "history",
 	promise: "takes no detour after a kill or failed requests: it deletes nothing only to create it again, and writes nothing back and forth",

@@ -37,8 +37,8 @@ var leastPrivilege = behaviour{
 	},
 }
 
-// useAllPermissions makes an operator use all its permissions. It returns the permissions that the
-// operator needs although no request names them.
+// useAllPermissions gives an operator all the work for which it may need permissions. It returns the permissions that
+// the operator needs although no request names them.
 func useAllPermissions(ctx context.Context, t *trial.Trial) (blocking []string, err error) {
 	operator := t.Start(operatortest.RunOptions{LeaderElection: t.LenientElection("first")})
 	resource := t.Resource(nil)
@@ -51,7 +51,8 @@ func useAllPermissions(ctx context.Context, t *trial.Trial) (blocking []string, 
 	return blocking, useOtherPermissions(ctx, t, operator, resource)
 }
 
-// useOtherPermissions takes the operator from a converged resource to the resource's deletion.
+// useOtherPermissions disturbs the children of a converged resource, gives it other specs, including unmeetable ones,
+// restarts the operator, and deletes the resource.
 func useOtherPermissions(ctx context.Context, t *trial.Trial, operator *trial.Instance, resource *unstructured.Unstructured) error {
 	if err := disturbAll(ctx, t); err != nil {
 		return err
@@ -79,9 +80,9 @@ func useOtherPermissions(ctx context.Context, t *trial.Trial, operator *trial.In
 	return t.WaitGone(ctx, resource, "it was deleted")
 }
 
-// blockingPermissions returns what the admission plugin OwnerReferencesPermissionEnforcement requires: to set
-// blockOwnerDeletion in an owner reference, the operator must be allowed to update the owner's finalizers. No request
-// uses these permissions.
+// blockingPermissions returns permissions that the admission plugin OwnerReferencesPermissionEnforcement requires: to
+// set blockOwnerDeletion in an owner reference, the operator must be allowed to update the owner's finalizers. No
+// request uses these permissions.
 func blockingPermissions(ctx context.Context, t *trial.Trial) ([]string, error) {
 	var permissions []string
 	for _, kind := range t.ChildKinds() {
@@ -142,7 +143,8 @@ func disturb(ctx context.Context, t *trial.Trial, declared operatortest.Child, p
 	return t.Patch(ctx, child, patch)
 }
 
-// forbiddenRequests returns an error if the API server refused a request because a permission is missing.
+// forbiddenRequests returns an error if the API server refused a request as forbidden, or would have refused it if the
+// kit had not confined it to one namespace.
 func forbiddenRequests(t *trial.Trial) error {
 	var refused []string
 	for _, log := range t.Logs() {
@@ -164,8 +166,8 @@ func forbiddenRequests(t *trial.Trial) error {
 	return fmt.Errorf("expected every request to be allowed by the operator's roles\nfound these refused: %s", strings.Join(refused, ", "))
 }
 
-// unusedPermissions returns an error if the roles allow something that the operator never requested and that is not
-// in unnamed.
+// unusedPermissions returns an error if the roles allow something that the operator never requested and that is neither
+// in unnamed nor left out.
 func unusedPermissions(t *trial.Trial, unnamed []string) error {
 	used := map[string]bool{}
 	for _, permission := range unnamed {

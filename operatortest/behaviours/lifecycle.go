@@ -9,8 +9,9 @@ import (
 
 // lifecycle describes how a resource is created, changed and deleted, and the states that it must reach.
 type lifecycle struct {
+	// change is the spec to which the sample's spec is changed.
 	change map[string]any
-	// made and changed are the final states of fresh resources with the two specs.
+	// made and changed are the final states of fresh resources with the sample's spec and with change.
 	made, changed state.Snapshot
 	// remark says which changes of the spec are not tried, if any.
 	remark string
@@ -29,7 +30,7 @@ func newLifecycle(ctx context.Context, runner *trial.Runner, change map[string]a
 }
 
 // runLifecycle plays a whole lifecycle. The resource must reach a fresh one's final state, and leave nothing behind;
-// the children's history is recorded. A hook runs at the end of each phase, before the state is checked again.
+// the children's history is recorded. The hook runs at the end of each phase, before the state is checked again.
 func runLifecycle(ctx context.Context, t *trial.Trial, life *lifecycle, hook func(context.Context) error) error {
 	defer t.Follow()()
 	t.Remark = life.remark

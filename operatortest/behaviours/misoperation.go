@@ -19,11 +19,11 @@ import (
 )
 
 // A misoperation is a spec that the schema accepts but the cluster can't meet. The term is from the paper on Acto
-// (SOSP 2023). Some don't depend on the spec: a quota that refuses the children and, if the children make pods, a quota
-// that refuses the pods, nodes on which the pods can't be scheduled, and images that can't be pulled. The others come
-// from the spec and its schema: they are in misoperation_cases.go.
+// (SOSP 2023). The kit also tries problems that don't depend on the spec: a quota that refuses the children and, if the
+// children make pods, a quota that refuses the pods, nodes on which the pods can't be scheduled, and images that can't
+// be pulled. The cases that come from the spec and its schema are in misoperation_cases.go.
 //
-// Not every misoperation affects every operator. If the resource converges as usual, the trial counts as not tried; the
+// Not every problem affects every operator. If the resource converges as usual, the trial counts as not tried; the
 // trial of the quota for children fails if nothing was refused.
 var misoperation = behaviour{
 	name:    "misoperation",
@@ -72,8 +72,8 @@ func childrenRefused(ctx context.Context, t *trial.Trial) error {
 	return t.ConvergeTo(ctx, resource, wanted, "the operator to converge by its own retries once the quota is gone")
 }
 
-// renamedRefused changes the names of children while a quota refuses the new ones: in the end, nothing may be left of
-// the old ones.
+// renamedRefused changes the names of children while a quota refuses the new ones. In the end, none of the old ones may
+// exist.
 func renamedRefused(change map[string]any) func(context.Context, *trial.Trial) error {
 	return func(ctx context.Context, t *trial.Trial) error {
 		wanted, err := t.Fresh(ctx, change)
@@ -168,8 +168,8 @@ func unmet(ctx context.Context, t *trial.Trial, operator *trial.Instance, resour
 	return true, t.Eventually(ctx, "the status to say that the spec is met only if it is", complete)
 }
 
-// reports returns an error unless the operator reports somewhere that a resource's spec is not met. A status that has
-// not changed since before the misoperation doesn't count.
+// reports returns an error unless the operator reports somewhere that a resource's spec is not met. If
+// Operator.Converged interprets the status, a status that has not changed since before the misoperation doesn't count.
 func reports(ctx context.Context, t *trial.Trial, resource *unstructured.Unstructured, before any) error {
 	now, _, _ := unstructured.NestedFieldNoCopy(resource.Object, "status")
 	byStatus := t.Unmet(ctx, resource)
@@ -197,8 +197,8 @@ func hasWarning(ctx context.Context, t *trial.Trial, match func(eventsv1.Event) 
 	}), nil
 }
 
-// refusedChildren counts the writes to children that the API server refused as forbidden, by their descriptions. Dry
-// runs count, too.
+// refusedChildren counts the writes to children that the API server refused as forbidden; the keys describe the writes.
+// Dry runs count, too.
 func refusedChildren(t *trial.Trial, operator *trial.Instance) (map[string]int, error) {
 	ofChildren, err := t.RequestsFor(t.ChildKinds()...)
 	if err != nil {

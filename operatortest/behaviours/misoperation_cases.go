@@ -25,7 +25,7 @@ func danglingReferences(ctx context.Context, runner *trial.Runner) ([]trial.Case
 		}
 		if _, err := runner.Admits(ctx, spec.(map[string]any)); err != nil {
 			if trial.Refused(err) {
-				continue // the schema doesn't allow it
+				continue // the definition or a webhook doesn't allow it
 			}
 			return nil, err
 		}
@@ -46,7 +46,7 @@ func impossibleSpecs(ctx context.Context, runner *trial.Runner) ([]trial.Case, e
 	for _, candidate := range known.Impossible() {
 		if _, err := runner.Admits(ctx, candidate.To); err != nil {
 			if trial.Refused(err) {
-				continue // another rule of the definition forbids it
+				continue // another rule of the definition, or a webhook, forbids it
 			}
 			return nil, err
 		}
@@ -81,7 +81,7 @@ func renameIn(value any, name, other string) (renamed any, found bool) {
 	return runtime.DeepCopyJSONValue(value), false
 }
 
-// corrected returns an experiment with a resource that is created with a spec that can't be met, and then gets the
+// corrected returns an experiment that creates a resource with a spec that can't be met, and then changes it to the
 // sample's spec.
 func corrected(what string, spec map[string]any) func(context.Context, *trial.Trial) error {
 	return func(ctx context.Context, t *trial.Trial) error {

@@ -22,8 +22,8 @@ var namespaceDeletion = behaviour{
 	},
 }
 
-// deleteNamespace deletes the namespace, and then the children before Kubernetes does. For an operator, this is the
-// hardest order; Kubernetes' own order differs every time.
+// deleteNamespace deletes the namespace, and then the children, usually before Kubernetes does. For an operator, this
+// is the hardest order; Kubernetes' own order can differ every time.
 func deleteNamespace(ctx context.Context, t *trial.Trial) error {
 	if err := t.GrantOutside(ctx); err != nil {
 		return err

@@ -54,7 +54,7 @@ var neighbours = behaviour{
 	},
 }
 
-// secondResource returns a resource beside the sample, with another name and spec.
+// secondResource returns a second resource, which differs from the sample in its name and spec.
 func secondResource(runner *trial.Runner, spec map[string]any) *unstructured.Unstructured {
 	made := runner.Resource(spec)
 	made.SetName(runner.Sample.GetName() + "-2")
@@ -66,7 +66,7 @@ func namedApart(runner *trial.Runner, spec map[string]any) error {
 	for _, declared := range runner.Operator.Children {
 		name := declared.NameFor(runner.Sample)
 		if !declared.Generated && name != "" && name == declared.NameFor(secondResource(runner, spec)) {
-			return fmt.Errorf("expected to know a second resource whose children have other names than the sample's\nfound that %s %s is a child of both: "+
+			return fmt.Errorf("expected a second resource whose children have other names than the sample's\nfound that %s %s is a child of both: "+
 				"declare Operator.Values for the field that names it", declared.Kind.Kind, name)
 		}
 	}

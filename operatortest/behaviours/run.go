@@ -180,7 +180,8 @@ func (s *session) describe(ctx context.Context, b behaviour) (report.Behaviour, 
 	return made, nil
 }
 
-// partsLeftOut returns why parts of a behaviour are left out, by what follows the slash in the parts' names.
+// partsLeftOut returns the reasons for leaving out parts of a behaviour. The keys are the parts' names without the
+// behaviour and the slash.
 func partsLeftOut(operator operatortest.Operator, b behaviour) map[string]string {
 	parts := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(operator.LeftOut)) {

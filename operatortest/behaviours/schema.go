@@ -52,7 +52,7 @@ type schemaCheck struct {
 	try  func(context.Context) error
 }
 
-// of returns a check for each file, and a failing one if there is no file.
+// of returns a check for each file, and a failing one for each path at which it finds no file.
 func (c *schemaChecks) of(operator operatortest.Operator) []schemaCheck {
 	var checks []schemaCheck
 	add := func(verb, path string, try func(ctx context.Context, file string) error) {
@@ -82,8 +82,8 @@ func filesOf(path string) ([]string, error) {
 	return manifest.Files(path)
 }
 
-// checkDefinitions returns an error if a definition in the file has a field unknown to the API server, is not served,
-// or has a schema that is not structural.
+// checkDefinitions returns an error if the API server refuses a definition in the file, for example because of an
+// unknown field, or if the installed definition's conditions report a problem, such as a schema that is not structural.
 func (c *schemaChecks) checkDefinitions(ctx context.Context, file string) error {
 	objects, err := manifest.Read(file)
 	if err != nil {

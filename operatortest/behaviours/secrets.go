@@ -12,7 +12,7 @@ import (
 // shownDisclosures is how many disclosures a failure shows.
 const shownDisclosures = 10
 
-// secrets checks the trials of all behaviours: an operator that is otherwise well behaved most likely discloses
+// secrets checks the trials of all behaviours: an operator that is otherwise well behaved is most likely to disclose
 // something when an error occurs. The trial of this behaviour itself matters only if the behaviour is tried alone.
 var secrets = behaviour{
 	name:    "secrets",

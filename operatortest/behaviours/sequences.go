@@ -22,7 +22,7 @@ import (
 const (
 	// sequences is how many sequences are tried; stepsPerSequence is how many specs each may visit.
 	sequences, stepsPerSequence = 8, 4
-	// drawnSpecs is how many specs they visit, besides the sample's.
+	// drawnSpecs is how many specs are drawn for the sequences, besides the sample's.
 	drawnSpecs = 5
 )
 
@@ -85,15 +85,15 @@ func newSearch(runner *trial.Runner, known *specgen.Specs) *search {
 // randomSeed returns the seed of all random choices.
 func randomSeed(operator operatortest.Operator) int64 { return cmp.Or(operator.Seed, 1) }
 
-// plan is what is drawn at random: the specs to visit, and sequences of them.
+// plan contains everything that is drawn at random: the specs to visit, and sequences of them.
 type plan struct {
 	specs     []map[string]any
 	sequences []sequence
 }
 
 // draw has rapid choose a plan. The same random bits give the same plan; a plan from fewer set bits has shorter
-// sequences, of specs that are more like the sample's. The number of bits is the same for every plan, which makes
-// shrinking quick.
+// sequences, of specs that are more like the sample's. The sequences are drawn first, from the same number of bits in
+// every plan, which makes shrinking quick.
 func (s *search) draw(t *rapid.T) plan {
 	drawn := plan{specs: []map[string]any{s.known.Base}}
 	var visits [sequences][stepsPerSequence]int
@@ -119,7 +119,7 @@ func (s *search) draw(t *rapid.T) plan {
 	return drawn
 }
 
-// drawBelow draws a number below n, bit by bit: zero is the simplest.
+// drawBelow draws a number below n, bit by bit. It is zero if no bit is set.
 func drawBelow(t *rapid.T, n int) int {
 	number := 0
 	for bit := 1; bit < n; bit <<= 1 {
@@ -130,7 +130,7 @@ func drawBelow(t *rapid.T, n int) int {
 	return number % n
 }
 
-// keepAdmitted drops the specs that the API server refuses, and those that are then no longer a change.
+// keepAdmitted drops the specs that the API server refuses, and then each spec that is the same as the one before it.
 func (s *search) keepAdmitted(ctx context.Context, drawn sequence) (sequence, error) {
 	sifted := sequence{}
 	for _, spec := range drawn.specs {
@@ -184,7 +184,8 @@ func (s *search) plan(ctx context.Context) ([]sequence, error) {
 		}
 	}
 	slices.Sort(refusals)
-	return nil, fmt.Errorf("expected the API server to accept some of the specs made from the schema\nfound that it refused all of them: declare Operator.Values\n%s",
+	return nil, fmt.Errorf("expected the API server to accept several different specs made from the schema\n"+
+		"found no sequence with two of them: declare more values in Operator.Values\n%s",
 		strings.Join(refusals, "\n"))
 }
 
@@ -196,7 +197,7 @@ func (s *search) try(ctx context.Context, sequence sequence) error {
 	for i, spec := range sequence.specs {
 		var err error
 		if ends[i], err = s.end(ctx, spec); err != nil {
-			return err // the earlier specs are not the reason
+			return err // a new resource with this spec fails, too, so the earlier specs are not the reason
 		}
 	}
 	err := s.Try(ctx, sequence.oneLine(), func(ctx context.Context, t *trial.Trial) error {

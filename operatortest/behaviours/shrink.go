@@ -22,14 +22,14 @@ const defaultShrinkTime = 30 * time.Second
 // minLimit and maxLimit bound each wait during that search.
 const minLimit, maxLimit = 500 * time.Millisecond, 5 * time.Second
 
-// report searches for the shortest sequence that fails, tries it once more with the operator's full timeout, and
-// describes it.
+// report searches for a shorter sequence that fails, too, and tries it once more with the operator's full timeout. It
+// describes the shortest sequence that is certain to fail.
 func (s *search) report(ctx context.Context, number int, failing sequence) error {
 	failed := s.results[failing.String()]
 	shortest := s.shrink(ctx, number, failing)
 	again := s.try(ctx, shortest)
 	if again == nil || errors.Is(again, errNoWay) {
-		shortest, again = failing, failed // the operator was only slow
+		shortest, again = failing, failed // in the search, the operator was probably only slow
 	}
 	return fmt.Errorf("expected a resource to reach the same final state whatever its spec was before\nfound another final state after these steps, the shortest sequence found:\n%s"+
 		"drawn from Operator.Seed %d\n%w", shortest, randomSeed(s.Operator), again)
@@ -58,7 +58,7 @@ func (s *search) shrink(ctx context.Context, number int, failing sequence) seque
 }
 
 // shrinker tries many sequences one after the other, as quickly as possible: in one namespace, with one operator.
-// What it finds is a guess, which must then be tried properly.
+// Its result is a guess, which must then be tried with the full timeout.
 type shrinker struct {
 	*search
 	trial *trial.Trial
@@ -67,7 +67,7 @@ type shrinker struct {
 	stuck bool
 }
 
-// fails reports whether a sequence ends in another state; false if that can't be determined.
+// fails reports whether a sequence ends in the wrong state. It returns false if that can't be determined.
 func (s *shrinker) fails(ctx context.Context, sequence sequence) bool {
 	if _, judged := s.results[sequence.String()]; judged || !sequence.changes() {
 		return s.failed(sequence)
@@ -107,7 +107,7 @@ func (s *shrinker) end(ctx context.Context, spec map[string]any) state.Snapshot 
 	return found
 }
 
-// clear removes what the last resource left, to make room for the next.
+// clear deletes the last resource and waits until it has left nothing behind, to make room for the next one.
 func (s *shrinker) clear(ctx context.Context, resource *unstructured.Unstructured) {
 	err := within(ctx, maxLimit, func(ctx context.Context) error {
 		return errors.Join(s.trial.Delete(ctx, resource), s.trial.WaitGone(ctx, resource, "the kit searches for a shorter sequence of specs"))

@@ -90,7 +90,7 @@ func tryShutdown(ctx context.Context, t *trial.Trial) error {
 	}
 	for _, request := range operator.Writes() {
 		if !mayLose(t, request) && (request.Canceled || !request.Done) {
-			return fmt.Errorf("expected every write that was begun to be finished\nfound: %s", request)
+			return fmt.Errorf("expected the operator to finish every write that it began\nfound: %s", request)
 		}
 	}
 	if err := goleak.Find(append(keptAlive, before)...); err != nil {
@@ -125,7 +125,7 @@ func drained(ctx context.Context, t *trial.Trial, resources []*unstructured.Unst
 	return nil
 }
 
-// createTwo creates a resource like the sample, and another one beside it.
+// createTwo creates the sample, and a second resource.
 func createTwo(ctx context.Context, t *trial.Trial) ([]*unstructured.Unstructured, error) {
 	spec, err := t.OtherSpec(ctx)
 	if err != nil {

@@ -15,7 +15,7 @@ const (
 	// resync is how often informers pass all objects to the handlers again while an operator should be silent;
 	// client-go accepts no shorter period.
 	resync = time.Second
-	// watchedFor is how long the kit watches an operator for what it must not do.
+	// watchedFor is how long the kit checks that an operator doesn't do something forbidden.
 	watchedFor = 800 * time.Millisecond
 )
 
@@ -23,7 +23,7 @@ var silent = behaviour{
 	name:    "silent",
 	promise: "writes nothing while there is nothing to do",
 	advice: "every write: compare what is with what should be first, and write only the difference; " +
-		"start only when all caches are filled, because existing objects seem to be missing before; emit an event for a transition, not for each reconcile; a timestamp in the status must not change on its own",
+		"start only when all caches are filled, because until then existing objects seem to be missing; emit an event for a transition, not for each reconcile; a timestamp in the status must not change on its own",
 	check: func(ctx context.Context, runner *trial.Runner) error {
 		var cases []trial.Case
 		if !runner.LeftOut(trial.Resync) {

@@ -16,13 +16,13 @@ import (
 	"example.com/operator-workshop/operatortest/traffic"
 )
 
-// An operator relies on its caches, which always lag behind. The cases are three ways in which that misleads the operator.
-// They are from the paper on Sieve (OSDI 2022):
+// An operator relies on its caches, which can always lag behind. The cases cover three ways in which this can mislead
+// the operator. They are from the paper on Sieve (OSDI 2022):
 //   - an intermediate state: the operator has done a part of its work, and does not see that yet;
-//   - a stale state: what it sees was true, but someone has changed it since;
-//   - an unobserved state: something came and went, and it sees only what followed.
+//   - a stale state: someone has changed an object since, and the operator sees the old version;
+//   - an unobserved state: something came and went, and the operator sees only what followed.
 //
-// Only the operator's watches are held back. What it reads from the API server is up to date.
+// Only the operator's watches are held back. Its other reads from the API server are up to date.
 var stale = behaviour{
 	name:    "stale",
 	promise: "does no harm while its caches are out of date, and recovers once they are current",
@@ -51,7 +51,7 @@ var stale = behaviour{
 	},
 }
 
-// staleSetup is what the cases of the behaviour have in common.
+// staleSetup contains what the cases of the behaviour have in common.
 type staleSetup struct {
 	made state.Snapshot
 	// change is a spec that keeps the children's names; changed is a fresh resource's final state with it.
@@ -71,7 +71,7 @@ func newStaleSetup(ctx context.Context, runner *trial.Runner) (*staleSetup, erro
 		return nil, err
 	}
 	if found.change == nil {
-		return nil, errors.New("expected to know a change of the spec that keeps the children's names, so that it can be hidden from the operator\n" +
+		return nil, errors.New("expected a change of the spec that keeps the children's names, so that it can be hidden from the operator\n" +
 			"found none: declare Operator.Values for a field that can be changed that way")
 	}
 	if found.changed, err = runner.Fresh(ctx, found.change); err != nil {
@@ -132,13 +132,13 @@ func (b *staleTrial) begin(ctx context.Context) error {
 	return err
 }
 
-// waitStill gives the operator time to do what it must not do.
+// waitStill waits until the operator is done, so that a wrong operator has time to do harm.
 func (b *staleTrial) waitStill(ctx context.Context) error {
 	return b.untilStill(ctx, "the operator to keep running", func(context.Context) error { return nil })
 }
 
 // untilStill checks a condition until the operator is done. A correct operator may keep retrying what the API server
-// refuses because of the stale cache, so this ends after some checks.
+// refuses because of the stale cache, so untilStill ends after some checks.
 func (b *staleTrial) untilStill(ctx context.Context, what string, condition func(context.Context) error) error {
 	var stillness trial.Stillness
 	left := 10 * int(trial.Quiet/testcluster.PollInterval)

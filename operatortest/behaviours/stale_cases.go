@@ -44,11 +44,11 @@ func ownWritesUnseen(ctx context.Context, b *staleTrial) error {
 		return err
 	}
 	release(traffic.Late)
-	return b.ConvergeTo(ctx, b.resource, wanted, "the same final state as if the operator had seen everything at once")
+	return b.ConvergeTo(ctx, b.resource, wanted, "the same final state as if the operator had seen everything immediately")
 }
 
-// touchMade labels the existing children, so that the operator looks at the resource again. It returns the state that
-// is wanted then.
+// touchMade patches the existing children, so that the operator looks at the resource again. It returns the wanted
+// state with these patches.
 func (b *staleTrial) touchMade(ctx context.Context, wanted state.Snapshot) (state.Snapshot, error) {
 	for _, kind := range b.ChildKinds() {
 		objects, err := b.List(ctx, kind)
@@ -100,7 +100,7 @@ func childrenUnseen(ctx context.Context, b *staleTrial) error {
 		return err
 	}
 	release(traffic.Late)
-	return b.ConvergeTo(ctx, b.resource, b.made, "the same final state as if the operator had seen everything at once")
+	return b.ConvergeTo(ctx, b.resource, b.made, "the same final state as if the operator had seen everything immediately")
 }
 
 // foreignWritesUnseen is a stale state: the operator changes children although it has seen only an old version of them. It
@@ -130,7 +130,7 @@ func foreignWritesUnseen(ctx context.Context, b *staleTrial) error {
 	return b.ConvergeTo(ctx, b.resource, wanted, "the children to be changed, and what others wrote to them to stay")
 }
 
-// actOnChange changes the spec and lets the operator see only that, until it has acted on it.
+// actOnChange changes the spec, shows the operator only this change, and waits until the operator has acted on it.
 func (b *staleTrial) actOnChange(ctx context.Context, releaseResources func(traffic.Release)) error {
 	before := len(b.operator.Writes())
 	if err := b.SetSpec(ctx, b.resource, b.change); err != nil {
@@ -150,7 +150,7 @@ func (b *staleTrial) actOnChange(ctx context.Context, releaseResources func(traf
 }
 
 // recreationUnseen is an unobserved state: while the operator sees nothing, the resource is replaced with another one
-// of the same name, which has other children. It catches operators that identify a resource by its name alone. An
+// of the same name, which has another spec. It catches operators that identify a resource by its name alone. An
 // operator with a finalizer has to see the deletion.
 func recreationUnseen(ctx context.Context, b *staleTrial) error {
 	if err := b.begin(ctx); err != nil {
@@ -172,7 +172,7 @@ func recreationUnseen(ctx context.Context, b *staleTrial) error {
 		if err := b.waitStill(ctx); err != nil {
 			return err
 		}
-		if b.Get(ctx, old) == nil { // its finalizer waits until the operator sees that the children are gone
+		if b.Get(ctx, old) == nil { // perhaps the operator keeps its finalizer until it sees that the children are gone
 			releaseChildren(traffic.Latest)
 		}
 	}
@@ -192,7 +192,7 @@ func recreationUnseen(ctx context.Context, b *staleTrial) error {
 }
 
 // changeUnseen is a stale state: the operator repairs a child according to a spec that the resource no longer has.
-// The operator can't know that. The trial catches a status that says that the new spec is met.
+// The operator can't know that. The trial catches a status that says that the new spec is already met.
 func changeUnseen(ctx context.Context, b *staleTrial) error {
 	if err := b.begin(ctx); err != nil {
 		return err
@@ -219,7 +219,7 @@ func changeUnseen(ctx context.Context, b *staleTrial) error {
 			return err
 		}
 		if difference := found.Difference(b.changed); difference != "" {
-			return fmt.Errorf("the status says so in this state (- is expected, + is found):\n%s", difference)
+			return fmt.Errorf("the status says that it is met, in this state (- is expected, + is found):\n%s", difference)
 		}
 		return nil
 	}
@@ -231,7 +231,7 @@ func changeUnseen(ctx context.Context, b *staleTrial) error {
 }
 
 // replacementUnseen is an unobserved state: a child was deleted, and an object with the same name that is not the
-// operator's took its place. It catches a write by name alone.
+// operator's took its place. It catches writes that identify a child by its name alone.
 func replacementUnseen(ctx context.Context, b *staleTrial) error {
 	if err := b.begin(ctx); err != nil {
 		return err
@@ -240,7 +240,7 @@ func replacementUnseen(ctx context.Context, b *staleTrial) error {
 	var replacements []*unstructured.Unstructured
 	err := b.Children(ctx, b.resource, func(declared operatortest.Child, child *unstructured.Unstructured) error {
 		if declared.Generated {
-			return nil // the next one's name can't be known
+			return nil // the name of the next child can't be known
 		}
 		replacement, err := b.replace(ctx, child)
 		replacements = append(replacements, replacement)

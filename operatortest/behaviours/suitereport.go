@@ -10,7 +10,7 @@ import (
 	"example.com/operator-workshop/operatortest/report"
 )
 
-// The environment variables that DescribeOperator reads.
+// The environment variables that DescribeOperator documents.
 const (
 	reportVariable = "OPERATORTEST_REPORT"
 	trialVariable  = "OPERATORTEST_TRIAL"

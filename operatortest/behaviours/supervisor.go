@@ -45,7 +45,7 @@ func (s *supervisor) restartKilled() error {
 	return nil
 }
 
-// waitSynced gives the last operator time to fill its caches and to act on what it finds.
+// waitSynced gives the current operator time to fill its caches and to act on what it finds.
 func (s *supervisor) waitSynced(ctx context.Context) error {
 	if err := s.restartKilled(); err != nil || s.synced {
 		return err

@@ -132,7 +132,7 @@ func (t *traveller) rest(ctx context.Context) error {
 	return t.WaitAtRest(ctx, t.operator)
 }
 
-// changeAndBack changes the spec, and changes it back when the operator has carried that out.
+// changeAndBack changes the spec, and changes it back once the operator has carried out the change.
 func changeAndBack(change map[string]any) func(context.Context, *traveller) error {
 	return func(ctx context.Context, t *traveller) error {
 		if err := makeNew(ctx, t); err != nil {
@@ -177,8 +177,8 @@ func unmade(ctx context.Context, t *traveller) error {
 	return nil
 }
 
-// makeAgain deletes the resource, and creates another one with its name. Without a finalizer, the resource never has
-// a deletionTimestamp, and the past ends right before the deletion.
+// makeAgain creates a resource, deletes it, and creates another one with its name. The past ends when the first
+// resource gets a deletionTimestamp, or right before the deletion if it has no finalizer: then it never gets one.
 func makeAgain(ctx context.Context, t *traveller) error {
 	defer t.Follow()()
 	if err := makeNew(ctx, t); err != nil {

@@ -108,8 +108,8 @@ func applyUpdate(ctx context.Context, t *trial.Trial, from map[string]any, befor
 	return nil
 }
 
-// expectEffect returns an error if a changed spec has the same final state as the sample's. A trial can't show whether an
-// operator carries out such a change.
+// expectEffect returns an error if a changed spec leads to the same final state as the sample's. A trial can't show
+// whether an operator carries out such a change.
 func expectEffect(runner *trial.Runner, spec map[string]any, made, changed state.Snapshot) error {
 	if withoutSpecs(runner, changed).Difference(withoutSpecs(runner, made)) != "" {
 		return nil
