@@ -156,11 +156,11 @@ func (r *depotReconciler) writeStatus(ctx context.Context, depot *unstructured.U
 	return nil
 }
 
-var _ = pooledIt("an operator of a cluster-scoped kind, with a cluster-scoped child, has every behaviour", func(ctx context.Context, g Gomega) {
+var _ = pooledIt("an operator of a cluster-scoped kind, with a cluster-scoped child, has every behaviour that need not run alone", func(ctx context.Context, g Gomega) {
 	tryDepot(ctx, g, func(b behaviour) bool { return !b.alone })
 })
 
-var _ = It("such an operator has every behaviour that must run alone", func(ctx SpecContext) {
+var _ = It("an operator of a cluster-scoped kind, with a cluster-scoped child, has every behaviour that must run alone", func(ctx SpecContext) {
 	tryDepot(ctx, NewGomega(Fail), func(b behaviour) bool { return b.alone })
 })
 

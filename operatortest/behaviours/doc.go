@@ -7,7 +7,7 @@
 //	silent           once a resource has converged, nothing is written: not on resyncs, not after changes by
 //	                 others, not after a restart
 //	frugal           no more than MaxWrites writes for a new resource, none that is refused as invalid, and at most
-//	                 one that is refused by a conflict
+//	                 one that is refused because of a conflict
 //	drift            a deleted child is created again, and a changed one is repaired; others' fields stay, and so do
 //	                 their entries in lists
 //	collision        someone else's object with a child's name is left alone and reported, and once it is gone, the

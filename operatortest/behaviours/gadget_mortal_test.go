@@ -18,7 +18,8 @@ type mortal struct {
 	wrote atomic.Bool
 }
 
-// runMortal returns a context that ends with the operator, and the configuration that makes it end.
+// runMortal returns a context and a configuration for an operator with this flaw: a fatal request through the
+// configuration ends the context.
 func runMortal(ctx context.Context, config *rest.Config, mutation mutation) (context.Context, *rest.Config) {
 	ctx, end := context.WithCancel(ctx)
 	config = rest.CopyConfig(config)

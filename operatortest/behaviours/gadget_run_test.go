@@ -100,9 +100,9 @@ func runGadgets(ctx context.Context, restConfig *rest.Config, options operatorte
 	return manager.Start(ctx)
 }
 
-// managerOptions returns the options of a manager for an operator with that name, as the kit asks for them.
+// managerOptions translates the kit's options into those of a manager for an operator with that name.
 func managerOptions(ctx context.Context, options operatortest.RunOptions, name string) ctrl.Options {
-	unique := true // controller-runtime allows only one controller with a name in a process; here there are many
+	unique := true // controller-runtime allows only one controller of each name in a process; here there are many
 	setup := ctrl.Options{
 		Logger:     ctrl.LoggerFrom(ctx),
 		Metrics:    server.Options{BindAddress: "0"},
@@ -143,8 +143,8 @@ type warehouse struct {
 	mu      sync.Mutex
 	parcels map[types.NamespacedName]string
 	closed  map[string]bool
-	// begin contains, for a namespace, the function to call before each change there. It returns another function, to be
-	// called after the change.
+	// begin contains, by namespace, the functions to call before each change there. Each returns the function to call
+	// after the change.
 	begin map[string]func(call string) (end func() error, err error)
 }
 

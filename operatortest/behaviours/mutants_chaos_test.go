@@ -35,7 +35,7 @@ const (
 )
 
 var _ = Describe("the test kit", func() {
-	catches("doesn't survive every kill",
+	catches("doesn't recover from a kill",
 		mutant{crash, namesAnew, "ConfigMap/generated (2)"},
 		mutant{crash, marksFirst, "outside Kubernetes"},
 		mutant{crash, letsGoFirst, "left behind"},
@@ -70,7 +70,7 @@ var _ = Describe("the test kit", func() {
 })
 
 // The API server may be so busy that a flaw shows only long after the kit has provoked it.
-var _ = pooledIt("catches an operator that trusts its caches too much behind a slow API server", func(ctx context.Context, g Gomega) {
+var _ = pooledIt("catches an operator that trusts its caches too much, even if the API server is slow", func(ctx context.Context, g Gomega) {
 	runner, err := trial.NewRunner(ctx, mutant{flaw: ordersAnew}.operator(), cluster)
 	g.Expect(err).NotTo(HaveOccurred())
 	defer runner.Close()
@@ -80,8 +80,7 @@ var _ = pooledIt("catches an operator that trusts its caches too much behind a s
 	g.Expect(tryReportIn(ctx, runner, stale, "the operator does not see its own writes to the resource:")).To(Succeed())
 })
 
-// slowWrites connects to an API server whose writes take longer than the kit waits to see whether an operator is at
-// rest.
+// slowWrites delays each write by more than the time after which the kit considers a silent operator to be at rest.
 type slowWrites struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.

@@ -87,7 +87,7 @@ func insuranceOf(parcel types.NamespacedName) types.NamespacedName {
 }
 
 var _ = Describe("the test kit", func() {
-	catches("has another flaw, which shows even when undisturbed", mutant{crash, leaksAndMarks, "outside Kubernetes"})
+	catches("doesn't recover from a kill, although it has another flaw that shows even when undisturbed", mutant{crash, leaksAndMarks, "outside Kubernetes"})
 	catches("doesn't survive a kill after one of its writes", mutant{crash, insuresOnce, "right after patch gadgets.test.example.com gadget\n"})
 })
 
@@ -115,7 +115,7 @@ var _ = It("identifies each write of a resource's lifecycle", func(ctx SpecConte
 	))
 })
 
-var _ = It("counts writes by what they write", func() {
+var _ = It("describes writes without their random parts, and numbers those with the same description", func() {
 	point := &crashPoint{namespace: "spec-1", recorded: []write{{what: "create pods web-*", nth: 1}}}
 	words := func(verb, resource, subresource, name string) string {
 		return point.wordsFor(traffic.Request{Verb: verb, Resource: resource, Subresource: subresource, Name: name})

@@ -109,7 +109,7 @@ var _ = pooledIt("a fault that disturbs nothing is reported as not tried", func(
 	g.Expect(runner.Trials(faults.name)).To(HaveEach(And(HaveField("Result", report.NotTried), HaveField("Remark", HavePrefix("nothing to disturb")))))
 })
 
-var _ = It("makes the first requests of a kind fail, and then one later write to each object", func() {
+var _ = It("makes the first requests of a kind fail, and then one later write to each of a few objects", func() {
 	now := newPhase()
 	fails := func(verb, name string) bool {
 		return now.fails(traffic.Request{Verb: verb, Resource: "configmaps", Name: name})

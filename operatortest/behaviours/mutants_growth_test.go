@@ -14,9 +14,9 @@ import (
 
 // Flaws that show when an operator runs for a long time.
 const (
-	waitsForEver   mutation = "starts a goroutine that never ends in each reconcile"
+	waitsForEver   mutation = "starts an endless goroutine in each reconcile"
 	keepsAll       mutation = "keeps a copy of each gadget that it has seen"
-	waitsForSecond mutation = "starts a goroutine that never ends for every second gadget"
+	waitsForSecond mutation = "starts an endless goroutine for every second gadget"
 	watchesForEach mutation = "opens a watch for each gadget, and never closes it"
 )
 
@@ -95,5 +95,5 @@ var _ = It("growth that doesn't happen in every block of rounds is not a leak", 
 	Expect(rises([]int64{10, 15, 17, 19}, 2)).To(BeTrue())
 	Expect(rises([]int64{10, 18, 18, 18}, 2)).To(BeFalse(), "a pool that was filled")
 	Expect(rises([]int64{10, 12, 11, 30}, 2)).To(BeFalse(), "noise")
-	Expect(rises([]int64{10, 11, 12, 13}, 2)).To(BeFalse(), "less than one for each resource")
+	Expect(rises([]int64{10, 11, 12, 13}, 2)).To(BeFalse(), "less than one in each round")
 })

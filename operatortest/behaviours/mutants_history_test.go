@@ -21,7 +21,7 @@ const (
 	replacesChanged mutation = "replaces its ConfigMap if the size has changed"
 )
 
-// keepDirectly maintains the ConfigMap in the way of one of these operators.
+// keepDirectly maintains the ConfigMap as these operators do.
 func (r *gadgetReconciler) keepDirectly(ctx context.Context, gadget *unstructured.Unstructured) error {
 	if err := r.begin(ctx, gadget); err != nil {
 		return err
@@ -47,7 +47,7 @@ func (r *gadgetReconciler) keepDirectly(ctx context.Context, gadget *unstructure
 	return r.keepConfigMap(ctx, gadget)
 }
 
-var _ = pooledIt("the lifecycles of the behaviour crash are checked, too", func(ctx context.Context, g Gomega) {
+var _ = pooledIt("the behaviour history also checks the lifecycles of the behaviour crash", func(ctx context.Context, g Gomega) {
 	runner, err := trial.NewRunner(ctx, gadgetOperator(startsOver), cluster)
 	g.Expect(err).NotTo(HaveOccurred())
 	defer runner.Close()

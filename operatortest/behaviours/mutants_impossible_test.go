@@ -117,7 +117,7 @@ func isRolledOut(deployment *appsv1.Deployment) bool {
 
 // The mutant fails only in the trials with an impossible spec: in all others, the cluster recovers, and the mutant with it.
 // That takes longer than catchTimeout on a busy machine: a controller that has failed to create pods retries with backoff.
-var _ = pooledIt("an operator that waits for a rollout which can't end is caught", func(ctx context.Context, g Gomega) {
+var _ = pooledIt("an operator that waits for a rollout that can't end is caught", func(ctx context.Context, g Gomega) {
 	runner, err := trial.NewRunner(ctx, serverOperator(true), cluster)
 	g.Expect(err).NotTo(HaveOccurred())
 	defer runner.Close()

@@ -14,7 +14,8 @@ import (
 	"example.com/operator-workshop/operatortest"
 )
 
-// runsJob is a correct operator: the API server gives each Job another selector, and its pods other labels.
+// runsJob is a correct operator, although its Jobs differ: the API server gives each Job a unique selector, and unique
+// labels for its pods.
 const runsJob mutation = "runs a Job for each gadget"
 
 // jobOperator describes the operator runsJob.

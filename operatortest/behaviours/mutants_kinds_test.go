@@ -115,7 +115,7 @@ var _ = pooledIt("an operator of two kinds, one of which refers to the other, is
 })
 
 var _ = Describe("the test kit", func() {
-	catches("leaves something in the cluster", mutant{deletion, leaksRole, "ClusterRole/<namespace>-gadget"})
+	catches("leaves a cluster-scoped child behind", mutant{deletion, leaksRole, "ClusterRole/<namespace>-gadget"})
 })
 
 var _ = pooledIt("an operator with a cluster-scoped child is accepted", func(ctx context.Context, g Gomega) {

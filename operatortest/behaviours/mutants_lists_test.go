@@ -30,9 +30,9 @@ var _ = Describe("the test kit", func() {
 	)
 })
 
-// sharesLists declares a spec that tries an operator that shares lists with others.
+// sharesLists declares a spec that tries a correct operator whose child has lists that others may change.
 func sharesLists(text string, sound mutation, change func(*operatortest.Operator)) {
-	pooledIt("an operator that shares lists is accepted: "+text, func(ctx context.Context, g Gomega) {
+	pooledIt("an operator whose child has lists that others may change is accepted: "+text, func(ctx context.Context, g Gomega) {
 		operator := gadgetOperator(sound)
 		change(&operator)
 		g.Expect(checkLeftOut(operator.LeftOut)).To(Succeed())

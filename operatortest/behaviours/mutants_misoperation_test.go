@@ -21,7 +21,7 @@ import (
 	"example.com/operator-workshop/operatortest/report"
 )
 
-// Flaws of an operator whose writes are refused, or whose spec names something that is missing.
+// Flaws that show when writes are refused, when pods can't run, or when the spec names an object that is missing.
 const (
 	saysNothing   mutation = "retries what is refused, and reports nothing"
 	claimsRefused mutation = "says that a gadget is ready although its ConfigMap was refused"
@@ -112,7 +112,7 @@ func (r *gadgetReconciler) leaveFormer(ctx context.Context, gadget *unstructured
 }
 
 // awaitPods returns an error until a pod of a gadget's Deployment is available, and reports in the status that none is.
-// Two of the flaws give up earlier, or accept pods that don't run.
+// With one flaw, it gives up earlier; with another, it accepts pods that don't run.
 func (r *gadgetReconciler) awaitPods(ctx context.Context, gadget *unstructured.Unstructured) error {
 	deployment := &appsv1.Deployment{}
 	if err := r.live.Get(ctx, client.ObjectKeyFromObject(gadget), deployment); err != nil {
@@ -181,7 +181,7 @@ var _ = Describe("the test kit", func() {
 	catchesInTrial(condemns, "the-images-can-t-be-pulled", "waiting for the operator to converge once they can be pulled")
 })
 
-var _ = pooledIt("a misoperation without an effect is reported as such", func(ctx context.Context, g Gomega) {
+var _ = pooledIt("a misoperation without an effect is reported as not tried", func(ctx context.Context, g Gomega) {
 	runner, err := trial.NewRunner(ctx, gadgetOperator(makesNamed), cluster)
 	g.Expect(err).NotTo(HaveOccurred())
 	defer runner.Close()

@@ -12,9 +12,9 @@ import (
 	"example.com/operator-workshop/operatortest"
 )
 
-// Flaws that end a process, or abort a reconcile.
+// Panics that end the process, that abort a reconcile, or that show only in the operator's output.
 const (
-	panicsOnce  mutation = "panics in its first reconcile, which controller-runtime recovers"
+	panicsOnce  mutation = "panics in its first reconcile, from which controller-runtime recovers"
 	panicsAside mutation = "panics in another goroutine, in which client-go panics again"
 	panicsInRun mutation = "panics when it starts"
 	printsPanic mutation = "is a process that prints a panic, and continues"

@@ -18,7 +18,7 @@ const maxPause = 2 * time.Second
 
 // Correct operators that do nothing for a long time.
 const (
-	pollsChildren    mutation = "polls its ConfigMaps instead of watching them, almost as rarely as MaxPause says"
+	pollsChildren    mutation = "polls its ConfigMaps instead of watching them, at an interval that is shorter than MaxPause"
 	backsOff         mutation = "waits twice as long after each failure, and soon longer than MaxPause"
 	waitsForSlowPods mutation = "waits for pods that take longer than MaxPause to start"
 )

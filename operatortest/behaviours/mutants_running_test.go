@@ -12,7 +12,7 @@ import (
 	"example.com/operator-workshop/operatortest/internal/trial"
 )
 
-// Flaws that disturb other operators.
+// Flaws in an operator's permissions, leader election and shutdown.
 const (
 	readsSecrets  mutation = "reads something that its role does not allow"
 	ignoresLease  mutation = "runs without leader election"
@@ -25,7 +25,7 @@ const (
 // neverBlocks is the reference operator without blockOwnerDeletion, so it needs one permission fewer.
 const neverBlocks mutation = "lets its owner be deleted before its children"
 
-var _ = DescribeTable("an operator that disturbs others is caught", expectCaught, nameMutant,
+var _ = DescribeTable("a flaw in an operator's permissions, leader election or shutdown is caught", expectCaught, nameMutant,
 	Entry(nil, leastPrivilege, readsSecrets, "found these refused: list secrets"),
 	Entry(nil, failover, ignoresLease, "expected the second replica to write nothing while the first leads"),
 	Entry(nil, failover, keepsWriting, "expected the first replica to write nothing once the second does"),
@@ -34,7 +34,7 @@ var _ = DescribeTable("an operator that disturbs others is caught", expectCaught
 	Entry(nil, shutdown, givesUp, "cancelled by the operator"),
 )
 
-var _ = DescribeTable("a role with missing or unused permissions is caught", func(ctx SpecContext, flaw mutation, file, report string) {
+var _ = DescribeTable("a role with unused permissions is caught", func(ctx SpecContext, flaw mutation, file, report string) {
 	operator := gadgetOperator(flaw)
 	operator.Timeout = catchTimeout
 	operator.Roles = []string{file}
@@ -45,7 +45,7 @@ var _ = DescribeTable("a role with missing or unused permissions is caught", fun
 	Entry("with a wildcard", mutation(""), "testdata/gadget/role-wildcard.yaml", "found these unused: * *.*"),
 )
 
-var _ = pooledIt("an operator that may not block the deletion of its owner, and does, is caught", func(ctx context.Context, g Gomega) {
+var _ = pooledIt("an operator that sets blockOwnerDeletion without the permission for it is caught", func(ctx context.Context, g Gomega) {
 	operator := gadgetOperator("")
 	operator.Timeout = catchTimeout
 	operator.Roles = []string{"testdata/gadget/role-unblocking.yaml"}
@@ -64,7 +64,7 @@ var _ = pooledIt("a missing permission is named even if the sample does not conv
 		ContainSubstring("\nrequests refused with 403, perhaps because the role lacks a permission: create configmaps\n"))))
 })
 
-var _ = pooledIt("an operator that may not block the deletion of its owner, and does not, is accepted", func(ctx context.Context, g Gomega) {
+var _ = pooledIt("an operator that doesn't set blockOwnerDeletion needs no permission for it", func(ctx context.Context, g Gomega) {
 	operator := gadgetOperator(neverBlocks)
 	operator.Roles = []string{"testdata/gadget/role-unblocking.yaml"}
 	runner, err := trial.NewRunner(ctx, operator, cluster)
@@ -83,7 +83,7 @@ var _ = It("an operator that claims to drain its queue, and does not, is caught"
 // leaveRunning runs in a goroutine for which the operator doesn't wait.
 func leaveRunning() { select {} }
 
-// runFlawed runs the reference operator with a flaw in its process.
+// runFlawed runs the reference operator with a flaw. It adds the flaws that concern the whole process.
 func runFlawed(ctx context.Context, config *rest.Config, options operatortest.RunOptions, stock *warehouse, mutation mutation) error {
 	switch mutation {
 	case ignoresLease:

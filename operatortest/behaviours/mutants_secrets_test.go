@@ -39,7 +39,7 @@ const (
 	hostname = "gadgets.example.com"
 )
 
-// printed is the file to which a flawed operator prints, by namespace.
+// printed contains the names of the files to which flawed operators print, by namespace.
 var printed sync.Map
 
 // confidingOperator describes the operators that keep a password.
@@ -98,7 +98,7 @@ func (r *gadgetReconciler) disclose(ctx context.Context, gadget *unstructured.Un
 	return nil
 }
 
-// printTo lets an operator print to a file, as a process does to its log.
+// printTo gives an operator a file to which it can print, as a process does to its log.
 func printTo(options operatortest.RunOptions) (remove func(), err error) {
 	file, err := os.CreateTemp("", "gadget-*.log")
 	if err != nil {

@@ -26,7 +26,7 @@ const (
 	claimsSuccess mutation = "says that an unmeetable spec is met"
 )
 
-// changeTimeout bounds the waits for a broken operator; it takes many waits to find some of the flaws.
+// changeTimeout bounds each wait for an operator with a wrong description.
 const changeTimeout = 3 * time.Second
 
 func isRefused(gadget *unstructured.Unstructured) bool {
@@ -45,7 +45,7 @@ var _ = Describe("the test kit", func() {
 
 var _ = pooledIt("an operator that keeps the effect of a removed field is accepted if the field is declared as required", func(ctx context.Context, g Gomega) {
 	operator := gadgetOperator(keepsColour)
-	operator.Seed = 4 // its transitions catch the operator without this declaration
+	operator.Seed = 4 // with this seed, transitions catches the operator if Required doesn't list the field
 	operator.Required = map[string]string{"spec.colour": "without a colour, the ConfigMap keeps the last one"}
 	runner, err := trial.NewRunner(ctx, operator, cluster)
 	g.Expect(err).NotTo(HaveOccurred())

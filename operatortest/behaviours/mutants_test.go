@@ -13,8 +13,8 @@ import (
 	"example.com/operator-workshop/operatortest/internal/trial"
 )
 
-// catchTimeout bounds the waits for what a broken operator never does. The correct reference operator needs less than a
-// second on an idle machine; on a busy one, BeforeSuite gives it more.
+// catchTimeout bounds each wait for something that a broken operator never does. On an idle machine, the correct
+// reference operator needs less than a second for it; on a busy one, BeforeSuite raises the bound.
 var catchTimeout = 5 * time.Second
 
 // mutant is an operator with a flaw, the behaviour that it lacks, and a part of the report that the kit must give.
@@ -24,7 +24,7 @@ type mutant struct {
 	report  string
 }
 
-// operator is the reference operator with the flaw.
+// operator describes the reference operator with the flaw.
 func (m mutant) operator() operatortest.Operator {
 	operator := gadgetOperator(m.flaw)
 	switch {
@@ -80,12 +80,12 @@ func accepts(kind string, operators ...twin) {
 	inPool("accepts every operator that "+kind, tries...)
 }
 
-// nameMutant returns the name of an entry in a table with expectCaught.
+// nameMutant returns the name of an entry in a table of expectCaught.
 func nameMutant(lacking behaviour, flaw mutation, _ string) string {
 	return fmt.Sprintf("by the behaviour %s: it %s", lacking.name, flaw)
 }
 
-// expectCaught tries an operator that must be tried alone, because it disturbs the whole process.
+// expectCaught tries an operator outside the pool, while no other operator is being tried.
 func expectCaught(ctx context.Context, lacking behaviour, mutation mutation, report string) {
 	GinkgoHelper()
 	expectReport(ctx, lacking, mutant{flaw: mutation}.operator(), report)
@@ -124,7 +124,7 @@ func tryReportIn(ctx context.Context, runner *trial.Runner, lacking behaviour, r
 	return nil
 }
 
-// Flaws that show in a resource's undisturbed lifecycle.
+// Flaws that show even if the operator isn't killed, the API server answers its requests, and its caches are current.
 const (
 	forgetsGeneration mutation = "writes observedGeneration neither to its condition nor to the status"
 	writesAlways      mutation = "writes the status in every reconcile"
@@ -143,7 +143,7 @@ const (
 )
 
 var _ = Describe("the test kit", func() {
-	catches("fails even when undisturbed",
+	catches("has a flaw that shows without kills or failing requests",
 		mutant{converges, forgetsGeneration, "expected observedGeneration in condition Ready, or in the status\nfound neither"},
 		mutant{silent, writesAlways, "expected no write request while"},
 		mutant{frugal, writesInSteps, "expected at most 3 write requests that take effect"},

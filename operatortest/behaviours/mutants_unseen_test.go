@@ -20,7 +20,8 @@ import (
 	"example.com/operator-workshop/operatortest/internal/trial"
 )
 
-// Flaws in what Normalize hides, in undeclared objects, and in other namespaces.
+// Flaws that a comparison of final states misses: in fields that Normalize removes, in undeclared objects, in another
+// namespace, and after the final state has been reached.
 const (
 	keepsToken      mutation = "puts a token into its ConfigMap, and never checks it again"
 	leaksSecret     mutation = "creates a Secret for each gadget, and never deletes it"
@@ -114,7 +115,7 @@ func (r *gadgetReconciler) takeBack(ctx context.Context, gadget *unstructured.Un
 	r.memory.Store(gadget.GetGeneration(), true)
 	time.AfterFunc(trial.Quiet/2, func() {
 		faded := client.RawPatch(types.MergePatchType, []byte(`{"data":{"size":"0"}}`))
-		_ = r.Patch(context.WithoutCancel(ctx), desiredConfigMap(gadget), faded) // it fails after the trial
+		_ = r.Patch(context.WithoutCancel(ctx), desiredConfigMap(gadget), faded) // it fails if the trial is over
 	})
 	return nil
 }
@@ -194,7 +195,7 @@ var _ = Describe("the test kit", func() {
 })
 
 var _ = Describe("the test kit", func() {
-	accepts("creates more or nothing, as declared",
+	accepts("only resembles a broken one",
 		twin{restoresToken, []behaviour{drift}},
 		twin{declaresSecret, []behaviour{converges, deletion}},
 		twin{makesNothing, []behaviour{converges, silent, failover}},
@@ -213,7 +214,7 @@ var _ = Describe("the test kit", func() {
 	)
 })
 
-var _ = It("the behaviours that disturb children are left out if there are none", func() {
+var _ = It("the behaviours drift and collision need an operator with children", func() {
 	Expect(drift.needsChild).To(BeTrue())
 	Expect(collision.needsChild).To(BeTrue())
 })
@@ -241,14 +242,14 @@ var _ = DescribeTable("a disturbance that changes nothing is noticed", func(ctx 
 			}
 		},
 		`expected the patch {"data":{"theirs":"kept"}} of Child.Foreign to change a compared field of ConfigMap settings`),
-	Entry("the drift of a child that the sample does not have", drift,
+	Entry("a declared child that the sample does not have", drift,
 		func(operator *operatortest.Operator) {
 			operator.Children = append(operator.Children, operatortest.Child{
 				Kind: corev1.SchemeGroupVersion.WithKind("Service"), Name: func(*unstructured.Unstructured) string { return "" },
 			})
 		},
 		"found no name for its Service"),
-	Entry("a spec that can't be met, like the sample's", transitions,
+	Entry("an unmeetable spec that is the same as the sample's", transitions,
 		func(operator *operatortest.Operator) { operator.Unmeetable[0].Patch = `{"spec":{"size":2}}` },
 		`expected the patch of Operator.Unmeetable "ConfigMap belongs to someone else" to change the sample's spec`),
 )

@@ -10,7 +10,7 @@ import (
 	"example.com/operator-workshop/operatortest/internal/trial"
 )
 
-func TestRunRapid(t *testing.T) {
+func TestRunRapidShrinksAndRestoresFlags(t *testing.T) {
 	g := NewWithT(t)
 	before := flag.Lookup("rapid.checks").Value.String()
 	smallest, ran := 0, 0

@@ -32,7 +32,7 @@ func runReported(ctx context.Context, g Gomega, env ...string) (output string, m
 	return string(printed), made
 }
 
-var _ = pooledIt("a suite writes a report, whose command runs one trial again", func(ctx context.Context, g Gomega) {
+var _ = pooledIt("a suite writes a report with commands, each of which runs one failed trial again", func(ctx context.Context, g Gomega) {
 	_, made := runReported(ctx, g)
 	g.Expect(made.Behaviours).To(HaveExactElements(HaveField("Name", drift.name)))
 	failed := slices.DeleteFunc(slices.Clone(made.Behaviours[0].Trials), func(trial report.Trial) bool { return trial.Result == report.Passed })
