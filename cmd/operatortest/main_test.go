@@ -62,7 +62,7 @@ func TestRunRefuses(t *testing.T) {
 		"a file that does not exist":                 {runOptions{file: "absent.yaml"}, "there is no absent.yaml: write one, or name another file with --file"},
 		"a folder for reports that can't be created": {runOptions{file: example, reports: "main_test.go/reports"}, "make the folder of --report: "},
 		"a trial that does not exist": {
-			runOptions{file: example, Options: behaviours.Options{Trial: "nonsense"}}, `there is no trial "nonsense": an ID is a behaviour and `,
+			runOptions{file: example, Options: behaviours.Options{Trial: "nonsense"}}, `there is no trial "nonsense": an ID consists of a behaviour and `,
 		},
 		"a behaviour that does not exist": {
 			runOptions{file: example, Options: behaviours.Options{Only: []string{"crashes"}}}, `there is no behaviour "crashes": the behaviours are schema, converges, `,

@@ -66,7 +66,7 @@ func (b behaviour) try(ctx context.Context, runner *trial.Runner) error {
 			if refused := trial.Forbidden(err); len(refused) > 0 {
 				found = fmt.Sprintf("requests refused with 403, perhaps because the role lacks a permission: %s\n%s", strings.Join(refused, ", "), found)
 			}
-			return fmt.Errorf("behaviour %q: %w, because the sample does not converge undisturbed: fix that first, with the behaviour %q\n%s",
+			return fmt.Errorf("behaviour %q: %w, because the sample does not converge even when undisturbed: fix that first, with the behaviour %q\n%s",
 				b.name, errNotTried, converges.name, found)
 		}
 	}

@@ -83,10 +83,10 @@ func (b behaviour) leftOut(operator operatortest.Operator) string {
 		return "Operator.LeftOut: " + reason
 	}
 	if b.name == leastPrivilege.name && len(operator.Roles) == 0 {
-		return "Operator.Roles names none, so the operator may do everything"
+		return "Operator.Roles names no file, so the operator may do everything"
 	}
 	if b.needsChild && len(operator.Children) == 0 {
-		return "disturbs the operator's children, and Operator.Children declares none"
+		return "it disturbs the operator's children, and Operator.Children declares none"
 	}
 	if b.name == collision.name && !slices.ContainsFunc(operator.Children, isNamed) {
 		return "all children have generated names, which no other object can take"

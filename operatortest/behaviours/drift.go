@@ -57,7 +57,7 @@ func tryDrift(ctx context.Context, t *trial.Trial, disturbance driftCase, wanted
 	}
 	if child == nil {
 		return fmt.Errorf("expected the sample to have each child of Operator.Children\nfound no name for its %s: "+
-			"use a sample with this child, or nothing tests whether it comes back", declared.Kind.Kind)
+			"use a sample with this child, because otherwise nothing tests whether it comes back", declared.Kind.Kind)
 	}
 	what := fmt.Sprintf("%s %s to be restored after a change: %s", child.GetKind(), child.GetName(), disturbance.what)
 	if disturbance.patch == "" {

@@ -54,7 +54,7 @@ func (i *faultInjector) result() (disturbed bool, remark string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if spared := i.spared + i.now.spared; spared > 0 {
-		remark = fmt.Sprintf("%d more writes could have failed: of the later ones, only %d do so in each phase, because the operator waits longer each time", spared, laterFailures)
+		remark = fmt.Sprintf("%d more writes could have failed: after the first ones, only %d fail in each phase, because the operator waits longer after each failure", spared, laterFailures)
 	}
 	cut := func(tap *traffic.Tap) bool { return tap.WatchesCut() > 0 }
 	return i.injected > 0 || slices.ContainsFunc(i.taps, cut), remark

@@ -79,7 +79,7 @@ func tryFrugal(ctx context.Context, t *trial.Trial) error {
 type ownConflicts struct{ requests []traffic.Request }
 
 func (c *ownConflicts) Error() string {
-	return fmt.Sprintf("expected at most %d write refused by a conflict, or because the object exists, while no user writes\nfound %d, and too many in each of %d trials:\n%s",
+	return fmt.Sprintf("expected at most %d write refused because of a conflict or because the object exists, while no user writes\nfound %d, and too many in each of %d trials:\n%s",
 		maxConflicts, len(c.requests), conflictTries, lines(c.requests))
 }
 

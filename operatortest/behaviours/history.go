@@ -9,7 +9,7 @@ import (
 	"example.com/operator-workshop/operatortest/internal/trial"
 )
 
-// shownDepartures is how many differences a failure shows.
+// shownDepartures is how many differences a failure shows at most.
 const shownDepartures = 10
 
 // history checks the lifecycles of all behaviours, such as "crash" and "faults": after a StatefulSet is

@@ -106,7 +106,7 @@ func expectRefused(ctx context.Context, t *trial.Trial, operator *trial.Instance
 	asked := func(context.Context) error {
 		refused, err := refusedChildren(t, operator)
 		if err == nil && len(refused) == 0 {
-			err = errors.New("it has asked for none")
+			err = errors.New("it has not asked for any")
 		}
 		return err
 	}
@@ -237,7 +237,7 @@ func misoperations(ctx context.Context, runner *trial.Runner) ([]trial.Case, err
 		if !runner.Cluster.Existing { // on an existing cluster, the kit may not label the nodes, and the pods aren't simulated
 			cases = append(cases,
 				trial.Case{Name: "no node fits the pods", Try: podsHeld((*trial.Trial).Unschedule, "no node fits the pods, which stay pending", "the nodes fit")},
-				trial.Case{Name: "the images can't be pulled", Try: podsHeld((*trial.Trial).FailPulls, "the images can't be pulled", "they can be pulled")})
+				trial.Case{Name: "the images can't be pulled", Try: podsHeld((*trial.Trial).FailPulls, "the images can't be pulled", "the images can be pulled")})
 			impossible, err := impossibleSpecs(ctx, runner)
 			if err != nil {
 				return nil, err

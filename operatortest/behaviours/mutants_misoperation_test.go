@@ -178,7 +178,7 @@ func catchesInTrial(flaw mutation, id, message string) {
 
 var _ = Describe("the test kit", func() {
 	catchesInTrial(countsPods, "no-node-fits-the-pods", "no node fits the pods, which stay pending: ")
-	catchesInTrial(condemns, "the-images-can-t-be-pulled", "waiting for the operator to converge once they can be pulled")
+	catchesInTrial(condemns, "the-images-can-t-be-pulled", "waiting for the operator to converge once the images can be pulled")
 })
 
 var _ = pooledIt("a misoperation without an effect is reported as not tried", func(ctx context.Context, g Gomega) {

@@ -36,7 +36,7 @@ func (r *gadgetReconciler) sendInvalid(ctx context.Context, gadget *unstructured
 
 var _ = Describe("the test kit", func() {
 	catches("sends what is refused",
-		mutant{frugal, retriesStale, "expected at most 1 write refused by a conflict"},
+		mutant{frugal, retriesStale, "expected at most 1 write refused because of a conflict"},
 		mutant{frugal, sendsInvalid, "expected no write that the API server refuses as invalid"},
 	)
 })

@@ -60,7 +60,7 @@ var _ = pooledIt("a missing permission is named even if the sample does not conv
 	g.Expect(err).NotTo(HaveOccurred())
 	defer runner.Close()
 	g.Expect(leastPrivilege.try(ctx, runner)).To(MatchError(And(
-		ContainSubstring("the sample does not converge undisturbed"),
+		ContainSubstring("the sample does not converge even when undisturbed"),
 		ContainSubstring("\nrequests refused with 403, perhaps because the role lacks a permission: create configmaps\n"))))
 })
 

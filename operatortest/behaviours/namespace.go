@@ -15,7 +15,8 @@ var namespaceDeletion = behaviour{
 	name:    "namespace",
 	promise: "does not block the deletion of a whole namespace",
 	advice: "what the clean-up needs: it must not create or repair anything, because the API server refuses each create in a terminating namespace; " +
-		"it must expect that children are gone; whatever it needs to clean up outside Kubernetes must have a finalizer, too, or be known without the namespace; " +
+		"it must expect that children are gone; an object that it needs for cleaning up outside Kubernetes, such as a Secret, must have a finalizer, too, " +
+		"or its content must be known from elsewhere; " +
 		"don't report or retry NamespaceTerminating: the resource itself is about to be deleted",
 	check: func(ctx context.Context, runner *trial.Runner) error {
 		return runner.Try(ctx, "the namespace is deleted, and the children go first", deleteNamespace)

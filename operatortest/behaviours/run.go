@@ -50,7 +50,7 @@ func Names() []string {
 // Check returns an error if the options name a behaviour that does not exist.
 func (o Options) Check() error {
 	if o.Trial != "" && !slices.Contains(Names(), behaviourOf(o.Trial)) {
-		return fmt.Errorf("there is no trial %q: an ID is a behaviour and the trial's name, such as drift/deployment-deleted; "+
+		return fmt.Errorf("there is no trial %q: an ID consists of a behaviour and the trial's name, such as drift/deployment-deleted; "+
 			"the report of a run has all of them", o.Trial)
 	}
 	for _, name := range o.Only {

@@ -9,7 +9,7 @@ import (
 	"example.com/operator-workshop/operatortest/traffic"
 )
 
-// shownDisclosures is how many disclosures a failure shows.
+// shownDisclosures is how many disclosures a failure shows at most.
 const shownDisclosures = 10
 
 // secrets checks the trials of all behaviours: an operator that is otherwise well behaved is most likely to disclose

@@ -23,7 +23,7 @@ const defaultShrinkTime = 30 * time.Second
 const minLimit, maxLimit = 500 * time.Millisecond, 5 * time.Second
 
 // report searches for a shorter sequence that fails, too, and tries it once more with the operator's full timeout. It
-// describes the shortest sequence that is certain to fail.
+// describes that sequence, or the original one if the shorter one passes this time.
 func (s *search) report(ctx context.Context, number int, failing sequence) error {
 	failed := s.results[failing.String()]
 	shortest := s.shrink(ctx, number, failing)

@@ -176,7 +176,7 @@ func recreationUnseen(ctx context.Context, b *staleTrial) error {
 			releaseChildren(traffic.Latest)
 		}
 	}
-	if err := b.WaitGone(ctx, old, "the operator does not see its children"); err != nil {
+	if err := b.WaitGone(ctx, old, "it was deleted while the operator's watches were held back"); err != nil {
 		return err
 	}
 	b.resource = b.Resource(b.change)
