@@ -83,7 +83,8 @@ func runDepots(ctx context.Context, config *rest.Config, options operatortest.Ru
 
 // Reconcile implements reconcile.Reconciler.
 func (r *depotReconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout) // a call in progress still finishes
+	// The manager cancels ctx when it stops. A call in progress must still finish.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
 	defer cancel()
 	depot := newDepot()
 	if err := r.Get(ctx, request.NamespacedName, depot); err != nil {

@@ -40,7 +40,7 @@ var crash = behaviour{
 			return err
 		})
 		if err == nil && !struck.Load() && runner.OnlyTrial == "" {
-			return fmt.Errorf("expected the operator to repeat its writes in a second lifecycle, so that it can be killed there\nfound that it repeated none of these: %v", writes)
+			return fmt.Errorf("expected the operator to repeat its writes in a second lifecycle, so that it can be killed at one of them\nfound that it repeated none of these: %v", writes)
 		}
 		return err
 	},

@@ -37,7 +37,7 @@ var earlyDeletion = behaviour{
 			return err
 		})
 		if err == nil && !struck.Load() && runner.OnlyTrial == "" {
-			return fmt.Errorf("expected the operator to make the same writes for each new resource, so that it can be deleted during one of them\nfound that it repeated none of these: %v", targets)
+			return fmt.Errorf("expected the operator to make the same writes for each new resource, so that the resource can be deleted during one of them\nfound that it repeated none of these: %v", targets)
 		}
 		return err
 	},

@@ -50,7 +50,7 @@ func newGadget() *unstructured.Unstructured {
 // Reconcile implements reconcile.Reconciler.
 func (r *gadgetReconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	if r.flaw != givesUp {
-		// ctx is cancelled when the manager stops, but a call in progress still finishes.
+		// The manager cancels ctx when it stops. A call in progress must still finish.
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
 		defer cancel()

@@ -35,7 +35,7 @@ func (r *gadgetReconciler) sendInvalid(ctx context.Context, gadget *unstructured
 }
 
 var _ = Describe("the test kit", func() {
-	catches("sends what is refused",
+	catches("sends requests that the API server must refuse",
 		mutant{frugal, retriesStale, "expected at most 1 write refused because of a conflict"},
 		mutant{frugal, sendsInvalid, "expected no write that the API server refuses as invalid"},
 	)

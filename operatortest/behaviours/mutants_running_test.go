@@ -121,7 +121,7 @@ func runTwice(ctx context.Context, config *rest.Config, options operatortest.Run
 	return runGadgets(ctx, config, options, stock, "")
 }
 
-// late returns a context that ends a while after ctx, too late for the kit.
+// late returns a context that ends later than ctx, after the kit has given up waiting.
 func late(ctx context.Context) context.Context {
 	later, end := context.WithCancel(context.WithoutCancel(ctx))
 	context.AfterFunc(ctx, func() { time.AfterFunc(catchTimeout+time.Second, end) })

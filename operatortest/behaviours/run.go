@@ -61,7 +61,7 @@ func (o Options) Check() error {
 	return nil
 }
 
-// reword replaces Go names in a part of the report with the user's.
+// reword replaces Go names in a part of the report with the user's names for them.
 func (o Options) reword(behaviour *report.Behaviour) {
 	if o.Words == nil {
 		return

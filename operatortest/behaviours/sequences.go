@@ -26,7 +26,7 @@ const (
 	drawnSpecs = 5
 )
 
-// sequence is a sequence of specs given to one resource.
+// sequence contains the specs that one resource gets, one after the other.
 type sequence struct {
 	specs []map[string]any
 	// hurried means that the kit waits only for the first spec and the last.

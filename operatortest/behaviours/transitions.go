@@ -91,8 +91,8 @@ func (s *search) tryAll(ctx context.Context, planned []sequence) error {
 type detour string
 
 const (
-	fromMet      detour = "a converged resource's %s, and it was corrected"
-	fromTheStart detour = "a new resource's %s, and it was corrected"
+	fromMet      detour = "a converged resource's %s, and the spec was corrected"
+	fromTheStart detour = "a new resource's %s, and the spec was corrected"
 	blockerGone  detour = "a converged resource's %s, and then the blocking object was deleted"
 )
 
