@@ -29,7 +29,7 @@ type Operator struct {
 	// The context has a logger, which klog.FromContext and controller-runtime's log.FromContext return. The kit searches
 	// the logger's output for panics and for the values of Secrets. Pass the logger to a manager as ctrl.Options.Logger.
 	// A panic that isn't recovered still ends the test process; with the environment variable GODEBUG=tracebacklabels=1,
-	// Go also prints the trial.
+	// its traceback also names the trial.
 	Run func(ctx context.Context, config *rest.Config, options RunOptions) error
 	// Confine is for an operator that watches all namespaces and can't be restricted to one. The kit then redirects its
 	// lists and watches of all namespaces to [RunOptions.Namespace].
@@ -50,7 +50,7 @@ type Operator struct {
 	// others. A Role applies in the namespace of each trial, which also contains the Lease.
 	Roles []string
 	// Sample is the file of the custom resource on which the behaviours are tried. The operator must be able to
-	// fulfil its spec. Only the file's first object is used; Prepare creates whatever else the resource needs.
+	// fulfil the resource's spec. Only the file's first object is used; Prepare creates whatever else the resource needs.
 	Sample string
 	// Prepare creates what the sample refers to, such as a ConfigMap, in a new namespace. Nil if the sample needs nothing.
 	// If Prepare creates another custom resource of the operator, the kit doesn't compare that resource's children, but

@@ -33,9 +33,9 @@ type File struct {
 	// Sample is the file with the resource on which the behaviours are tried. The operator must be able to fulfil the
 	// resource's spec. Only the file's first object is used.
 	Sample string `json:"sample"`
-	// Webhooks are files and folders with the operator's webhook configurations, as controller-gen writes them. The
-	// API server calls an operator that runs beside the trials, at {{.WebhookPort}} of 127.0.0.1, with the
-	// certificate in {{.CertDir}}. If the command has these placeholders, that operator also converts objects whose
+	// Webhooks are files and folders with the operator's webhook configurations, as controller-gen writes them. During
+	// the trials, the kit runs one more operator, which serves the webhooks on port {{.WebhookPort}} of 127.0.0.1, with
+	// the certificate in {{.CertDir}}. If the command has these placeholders, that operator also converts objects whose
 	// definitions name a conversion webhook.
 	Webhooks []string `json:"webhooks,omitempty"`
 	// Roles are files with Roles and ClusterRoles, or folders with such files. The operator runs with these permissions and no
@@ -43,7 +43,7 @@ type File struct {
 	Roles []string `json:"roles,omitempty"`
 
 	// Confine is for an operator that watches all namespaces and can't be restricted to one: the kit redirects its lists and
-	// watches of all namespaces to the trial's.
+	// watches of all namespaces to the trial's namespace.
 	Confine bool `json:"confine,omitempty"`
 	// AllNamespaces means that the operator watches all namespaces if {{.Namespace}} is empty. The "neighbours" behaviour
 	// then also tries resources of the same name in two namespaces. An operator with Confine doesn't need this.
@@ -57,8 +57,8 @@ type File struct {
 	Resync []string `json:"resync,omitempty"`
 	// Env lists further environment variables, as NAME=value, with the same placeholders.
 	Env []string `json:"env,omitempty"`
-	// Logs is the folder for what the operator prints, with a file for each start. With --report, it is logs/ in the
-	// report's folder.
+	// Logs is the folder for what the operator prints, with a file for each start. If it is empty, --report keeps these
+	// files in logs/ in the report's folder.
 	Logs string `json:"logs,omitempty"`
 	// Grace is how long the operator may take to exit after SIGTERM, such as 10s; 30s if empty.
 	Grace string `json:"grace,omitempty"`

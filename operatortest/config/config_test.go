@@ -51,7 +51,7 @@ normalize:
 	g.Expect(operator.Timeout).To(Equal(20 * time.Second))
 	g.Expect(operator.MaxPause).To(Equal(5 * time.Second))
 	g.Expect(operator.ServesWebhooks).To(BeFalse())
-	g.Expect(operator.LeftOut).To(And(HaveLen(2), HaveKey("failover"), HaveKey("silent/resync")), "it has no arguments for resyncs")
+	g.Expect(operator.LeftOut).To(And(HaveLen(2), HaveKey("failover"), HaveKey("silent/resync")), "silent/resync must be left out, because the file has no arguments for resyncs")
 	g.Expect(operator.Required).To(HaveKey("spec.size"))
 	g.Expect(operator.Unmeetable[0].Patch).To(MatchJSON(`{"spec":{"image":"none"}}`))
 
@@ -89,7 +89,7 @@ func TestResync(t *testing.T) {
 
 // A missing field may still appear, so it is worth waiting for. An expression that can never be evaluated must fail
 // immediately.
-func TestConvergedAtOnce(t *testing.T) {
+func TestOnlyUnusableExpressionsFailImmediately(t *testing.T) {
 	tests := map[string]struct {
 		expression string
 		unusable   bool
@@ -113,11 +113,11 @@ func TestConvergedAtOnce(t *testing.T) {
 
 func TestLoadRefuses(t *testing.T) {
 	tests := map[string]struct{ content, want string }{
-		"a field that does not exist":      {least + "childs: []\n", `unknown field "childs"`},
-		"a file without a command":         {"crds: [crd.yaml]\nsample: sample.yaml\n", "crds, sample and command are required"},
-		"an invalid expression":            {least + "converged: object.status.phase =\n", `converged: "object.status.phase =" is not a CEL expression`},
-		"a converged that is not a bool":   {least + "converged: '\"Ready\"'\n", `converged: "Ready" is a string, not true or false`},
-		"a name that is not an expression": {least + "children: [{apiVersion: v1, kind: Secret, name: object.}]\n", "children[0]: name: "},
+		"a field that does not exist":               {least + "childs: []\n", `unknown field "childs"`},
+		"a file without a command":                  {"crds: [crd.yaml]\nsample: sample.yaml\n", "crds, sample and command are required"},
+		"an invalid expression":                     {least + "converged: object.status.phase =\n", `converged: "object.status.phase =" is not a CEL expression`},
+		"a converged expression that is not a bool": {least + "converged: '\"Ready\"'\n", `converged: "Ready" is a string, not true or false`},
+		"a name that is not an expression":          {least + "children: [{apiVersion: v1, kind: Secret, name: object.}]\n", "children[0]: name: "},
 		"a name from a field that does not exist": {
 			least + "children: [{apiVersion: v1, kind: Secret, name: object.spec.prefixx}]\n", "children[0]: name: object.spec.prefixx, for the sample: no such key: prefixx",
 		},
@@ -135,7 +135,7 @@ func TestLoadRefuses(t *testing.T) {
 		"a duration without a unit":               {least + "timeout: \"20\"\n", `timeout: "20" is not a duration such as 30s`},
 		"a pause without a unit":                  {least + "maxPause: 5\n", "maxPause"},
 		"roles that do not exist":                 {least + "roles: [rbac]\n", "roles: stat "},
-		"a folder without roles":                  {least + "roles: [.]\n", "holds a Role or a ClusterRole"},
+		"a folder without roles":                  {least + "roles: [.]\n", "contains a Role or a ClusterRole"},
 		"webhooks without a place to serve them":  {least + "webhooks: [manifests.yaml]\n", "webhooks: command must tell the operator where to serve them, for example with --webhook-port={{.WebhookPort}}"},
 		"a field to normalize that is not a path": {least + "normalize: [{kind: Secret, fields: [data.password]}]\n", `"data.password" is not a JSON pointer`},
 		"a tab instead of spaces":                 {"crds:\n\t- crd.yaml\n", "found character that cannot start any token"},

@@ -93,7 +93,7 @@ func nameOf(expression string, sample *unstructured.Unstructured) (func(*unstruc
 	return func(object *unstructured.Unstructured) string {
 		result, _, err := program.Eval(map[string]any{"object": object.Object})
 		if err != nil {
-			return "" // a field that the name depends on is absent
+			return "" // probably because a field that the name depends on is absent
 		}
 		name, _ := result.Value().(string)
 		return name
@@ -198,7 +198,7 @@ func roleFiles(dir string, paths []string) ([]string, error) {
 			}
 		}
 		if len(files) == before {
-			return nil, fmt.Errorf("roles: no file in %s holds a Role or a ClusterRole", filepath.Clean(path))
+			return nil, fmt.Errorf("roles: no file in %s contains a Role or a ClusterRole", filepath.Clean(path))
 		}
 	}
 	return files, nil

@@ -11,7 +11,7 @@ import (
 	"example.com/operator-workshop/operatortest/config"
 )
 
-// rules returns the normalize rules for what differed between two equal runs.
+// rules returns the normalize rules for the fields that differed between two runs on the same sample.
 func rules(first, second run, children []child) []config.Normalize {
 	var made []config.Normalize
 	add := func(kind string, fields []string) {
@@ -53,7 +53,8 @@ func differences(one, other any, pointer string) []string {
 	}
 	items, areItems := one.([]any)
 	otherItems, _ := other.([]any)
-	// Removing an item moves those after it, so a list of plain values differs as a whole.
+	// Removing an item shifts the indices of those after it. So the pointer is to the whole list, unless both lists have the
+	// same length and contain only objects.
 	if !areItems || len(items) != len(otherItems) || !areObjects(items) || !areObjects(otherItems) {
 		return []string{pointer}
 	}

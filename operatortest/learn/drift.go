@@ -19,13 +19,13 @@ import (
 )
 
 const (
-	// maxProposals is how many drift patches are proposed for each child.
+	// maxProposals is the largest number of drift patches that are proposed for a child.
 	maxProposals = 2
-	// maxText is the longest text that is repeated in a patch.
+	// maxText is the length of the longest text that a patch may repeat.
 	maxText = 40
 )
 
-// proposal is a merge patch of a child that the operator should undo.
+// proposal is a merge patch that changes a child and that the operator should undo.
 type proposal struct {
 	// What says what the patch does.
 	What  string
@@ -34,7 +34,7 @@ type proposal struct {
 	Default bool
 }
 
-// components are the field managers of the cluster's own components, not the operator.
+// components lists the field managers of the cluster's own components. All others count as the operator.
 var components = []string{"kube-controller-manager", "kube-scheduler", "kube-apiserver", "kubelet", "kwok"}
 
 // owned returns the paths of the fields that the operator has written, according to the object's managed fields. A
@@ -53,8 +53,8 @@ func owned(object *unstructured.Unstructured) [][]string {
 	return paths
 }
 
-// managed returns the paths in a set of managed fields. Names of fields begin with "f:"; everything else is an item
-// of a list.
+// managed returns the paths in a set of managed fields. Keys that begin with "f:" name fields; the others are items of
+// a list, or ".", which means the outer field itself.
 func managed(fields map[string]any, outer []string) [][]string {
 	var paths [][]string
 	for _, key := range slices.Sorted(maps.Keys(fields)) {
@@ -69,8 +69,8 @@ func managed(fields map[string]any, outer []string) [][]string {
 	return paths
 }
 
-// split returns the fields of a child that the operator owns, and the other fields. It leaves out the status, most of the
-// metadata, and what the API server generates.
+// split returns the paths of a child's fields: those that the operator owns, and the others. It leaves out the status,
+// most of the metadata, and what the API server and Kubernetes' own controllers generate.
 func split(object *unstructured.Unstructured) (own, others [][]string) {
 	known, content := owned(object), object.DeepCopy()
 	state.DropGenerated(content)
@@ -135,7 +135,7 @@ func proposals(object *unstructured.Unstructured, path []string) []proposal {
 	return nil
 }
 
-// nested returns a merge patch of one field.
+// nested returns a merge patch that sets one field.
 func nested(path []string, value any) map[string]any {
 	for i := len(path) - 1; i > 0; i-- {
 		value = map[string]any{path[i]: value}
@@ -143,9 +143,9 @@ func nested(path []string, value any) map[string]any {
 	return map[string]any{path[0]: value}
 }
 
-// accepted returns proposals that the API server accepts: one for a field that doesn't have its default value, one for a
-// label, and then more for fields without their default values. If all fields have their default values, accepted
-// proposes one of them, although the operator may not have set it.
+// accepted returns at most maxProposals proposals that the API server accepts: first one for a field that doesn't have
+// its default value, then one for a label, then more for fields that don't have their default values. If all fields have
+// their default values, accepted proposes to change one of them, although the operator may not have set it.
 func accepted(ctx context.Context, t *trial.Trial, object *unstructured.Unstructured) ([]proposal, error) {
 	own, _ := split(object)
 	var set, defaulted, labels []proposal

@@ -7,7 +7,7 @@ import (
 	"example.com/operator-workshop/operatortest/learn"
 )
 
-// Learn checks the options first, because it then starts a control plane and runs the operator.
+// Learn checks the options before it starts a control plane and runs the operator.
 func ExampleOptions_Check() {
 	options := learn.Options{
 		CRDs:    []string{"../examples/shell/crd.yaml"},

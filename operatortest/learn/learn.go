@@ -31,7 +31,7 @@ type Options struct {
 	Command []string
 	// Dir is the folder of the file to be written; the paths in that file are relative to it.
 	Dir string
-	// Timeout bounds the wait for the operator to be at rest.
+	// Timeout bounds the wait for the operator to come to rest.
 	Timeout time.Duration
 }
 

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// object parses an object as the API server returns it.
+// object parses YAML. Its numbers get the types that they have in an object from the API server.
 func object(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
 	content, err := yaml.YAMLToJSON([]byte(text))
@@ -41,10 +41,10 @@ func TestDifferences(t *testing.T) {
 	}{
 		"nothing":                       {"{a: 1}", "{a: 1}", nil},
 		"a value":                       {"{data: {a: x, b: y}}", "{data: {a: x, b: z}}", []string{"/data/b"}},
-		"a field that one has":          {"{data: {a: x}}", "{data: {a: x, b: z}}", []string{"/data/b"}},
+		"a field that only one has":     {"{data: {a: x}}", "{data: {a: x, b: z}}", []string{"/data/b"}},
 		"a name with a slash and tilde": {"{data: {a/b~c: x}}", "{data: {a/b~c: y}}", []string{"/data/a~1b~0c"}},
 		"a field of an item":            {"{list: [{a: 1}, {a: 2}]}", "{list: [{a: 1}, {a: 3}]}", []string{"/list/1/a"}},
-		"an item without fields":        {"{list: [a, b]}", "{list: [a, c]}", []string{"/list"}},
+		"an item that is a plain value": {"{list: [a, b]}", "{list: [a, c]}", []string{"/list"}},
 		"lists of two lengths":          {"{list: [{a: 1}]}", "{list: []}", []string{"/list"}},
 	}
 	for name, test := range tests {
@@ -94,7 +94,7 @@ func TestProposals(t *testing.T) {
 		"a number": {[]string{"spec", "replicas"}, []any{map[string]any{"spec": map[string]any{"replicas": int64(2)}}}},
 		"a label":  {[]string{"metadata", "labels", "app"}, []any{map[string]any{"metadata": map[string]any{"labels": map[string]any{"app": nil}}}}},
 		"a list":   {[]string{"spec", "containers"}, nil},
-		"true":     {[]string{"spec", "paused"}, nil},
+		"a bool":   {[]string{"spec", "paused"}, nil},
 		"a short text": {[]string{"spec", "strategy", "type"}, []any{
 			map[string]any{"spec": map[string]any{"strategy": map[string]any{"type": "changed"}}},
 			map[string]any{"spec": map[string]any{"strategy": map[string]any{"type": "Recreate-changed"}}},
@@ -124,12 +124,12 @@ func TestVerdict(t *testing.T) {
 		status string
 		want   verdict
 	}{
-		"Ready comes first": {
+		"Ready, before Available": {
 			"conditions: [{type: Available, status: 'True'}, {type: Ready, status: 'True', observedGeneration: 1}]", verdict{Condition: "Ready", Observed: true},
 		},
-		"then Available":        {"conditions: [{type: Ready, status: 'False'}, {type: A, status: 'True'}, {type: Available, status: 'True'}]", verdict{Condition: "Available"}},
-		"then any that is True": {"{observedGeneration: 1, conditions: [{type: A, status: 'False'}, {type: B, status: 'True'}]}", verdict{Condition: "B", Observed: true}},
-		"a phase":               {"phase: Done", verdict{Expression: `object.status.phase == "Done"`}},
+		"Available, before others": {"conditions: [{type: Ready, status: 'False'}, {type: A, status: 'True'}, {type: Available, status: 'True'}]", verdict{Condition: "Available"}},
+		"any that is True":         {"{observedGeneration: 1, conditions: [{type: A, status: 'False'}, {type: B, status: 'True'}]}", verdict{Condition: "B", Observed: true}},
+		"a phase":                  {"phase: Done", verdict{Expression: `object.status.phase == "Done"`}},
 		"a state and a generation": {
 			"{state: up, observedGeneration: 1}",
 			verdict{Expression: `object.status.state == "up" && object.status.observedGeneration == object.metadata.generation`, Observed: true},

@@ -17,7 +17,8 @@ type child struct {
 	kind schema.GroupVersionKind
 	// name lists CEL expressions for the child's name, the likeliest first. It is empty if the name is generated.
 	name []string
-	// first and second are the object in each run; second is nil if only one run created it.
+	// first and second are the object in each run. If only one run created it, first is that run's object, and second is
+	// nil.
 	first, second *unstructured.Unstructured
 	// Labels tell a child with a generated name from the others of its kind.
 	Labels map[string]string
@@ -72,14 +73,14 @@ func expressionsFor(name string, sources []source) []string {
 	return append(append(exact, affixed...), strconv.Quote(name))
 }
 
-// apart reports whether a part of a name is separated from the rest by dashes or dots. Otherwise a short value, such
-// as "a", would be found in most names.
+// apart reports whether a part of a name is separated from the rest by dashes or dots. Without this check, a short
+// value, such as "a", would be found in most names.
 func apart(before, after string) bool {
 	return (before == "" || strings.HasSuffix(before, "-") || strings.HasSuffix(before, ".")) &&
 		(after == "" || strings.HasPrefix(after, "-") || strings.HasPrefix(after, "."))
 }
 
-// pair returns the children of two equal runs. It matches the objects that are the same child; a child without a match
+// pair returns the children of two runs on the same sample. It matches the objects that are the same child; a child without a match
 // has no second object.
 func pair(first, second run) []child {
 	var children []child
@@ -119,14 +120,14 @@ func pair(first, second run) []child {
 	return children
 }
 
-// distinguishing returns the labels that select exactly one object of a kind in each of two equal runs; nil if the
-// object is the only one of its kind, or if no labels tell it from the others.
+// distinguishing returns the labels that select exactly one object of a kind in each run; nil if the object is the only
+// one of its kind, or if no labels tell it from the others.
 func distinguishing(made *unstructured.Unstructured, first, second []*unstructured.Unstructured) map[string]string {
 	first, second = sameKind(made, first), sameKind(made, second)
 	found := maps.Clone(made.GetLabels())
 	maps.DeleteFunc(found, func(key, value string) bool {
 		has := func(object *unstructured.Unstructured) bool { return hasLabels(object, map[string]string{key: value}) }
-		// Random values differ between the runs.
+		// Drop the values that the second run lacks, because they are random, and those that all objects share.
 		return !slices.ContainsFunc(second, has) || !slices.ContainsFunc(first, func(object *unstructured.Unstructured) bool { return !has(object) })
 	})
 	lacks := func(object *unstructured.Unstructured) bool { return !hasLabels(object, found) }

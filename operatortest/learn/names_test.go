@@ -15,13 +15,13 @@ func TestPair(t *testing.T) {
 		"the resource's name":               {"hello", "hello", []string{"object.metadata.name", `"hello"`}},
 		"a suffix":                          {"hello-web", "hello-web", []string{`object.metadata.name + "-web"`, `"hello-web"`}},
 		"a prefix":                          {"web-hello", "web-hello", []string{`"web-" + object.metadata.name`, `"web-hello"`}},
-		"both":                              {"my-hello-web", "my-hello-web", []string{`"my-" + object.metadata.name + "-web"`, `"my-hello-web"`}},
+		"a prefix and a suffix":             {"my-hello-web", "my-hello-web", []string{`"my-" + object.metadata.name + "-web"`, `"my-hello-web"`}},
 		"a field of the spec":               {"words", "words", []string{"object.spec.configMapName", `"words"`}},
 		"a field of the spec, and a suffix": {"words-web", "words-web", []string{`object.spec.configMapName + "-web"`, `"words-web"`}},
 		"a field whose name CEL reserves":   {"deep", "deep", []string{`object.spec.inner["in"]`, `"deep"`}},
 		"the namespace":                     {"one-web", "two-web", []string{`object.metadata.namespace + "-web"`}},
 		"two fields that fit":               {"hello-words", "hello-words", []string{`object.metadata.name + "-words"`, `"hello-" + object.spec.configMapName`, `"hello-words"`}},
-		"no field":                          {"shared", "shared", []string{`"shared"`}},
+		"a name that uses no field":         {"shared", "shared", []string{`"shared"`}},
 		"a generated name":                  {"hello-x7k2p", "hello-9qwzm", nil},
 	}
 	for name, test := range tests {
@@ -55,7 +55,7 @@ func TestGeneratedChildrenAreToldApartByLabels(t *testing.T) {
 		first, second []*unstructured.Unstructured
 		want          []map[string]string
 	}{
-		"one of its kind": {
+		"the only one of its kind": {
 			[]*unstructured.Unstructured{labelled("hello-a1", "part: one")}, []*unstructured.Unstructured{labelled("hello-b1", "part: one")},
 			[]map[string]string{nil},
 		},

@@ -33,7 +33,7 @@ type run struct {
 	// gone lists the kinds and names of objects that the operator created and that no longer exist.
 	gone  []string
 	state state.Snapshot
-	// confined means that the operator asked for the resources of all namespaces.
+	// confined means that the operator listed or watched its custom resources in all namespaces.
 	confined bool
 	// writes holds the writes that took effect, without Events and Leases.
 	writes []traffic.Request
@@ -41,7 +41,7 @@ type run struct {
 	drift [][]proposal
 }
 
-// observe runs the operator on the sample in a namespace of its own. output is the folder for what it prints.
+// observe runs the operator on the sample in a namespace of its own. output is the folder for what the operator prints.
 func observe(ctx context.Context, runner *trial.Runner, name, output string) (run, error) {
 	var made run
 	var failed error
@@ -155,7 +155,7 @@ func waitAtRest(ctx context.Context, t *trial.Trial, operator *trial.Instance, o
 	case err == nil || !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil:
 		return err
 	case len(writes) == 0:
-		return fmt.Errorf("the operator wrote nothing within %s: check that it watches namespace %s, where the sample is (--namespace={{.Namespace}}), and that the roles of --role allow it; %s",
+		return fmt.Errorf("the operator wrote nothing within %s: check that it watches namespace %s, where the sample is (--namespace={{.Namespace}}), and that the roles of --role allow its requests; %s",
 			t.Operator.Timeout, t.Namespace, lastLines(output))
 	}
 	return fmt.Errorf("the operator did not come to rest within %s: it keeps writing, %d requests so far, the last one %q; %s",

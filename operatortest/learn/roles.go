@@ -19,8 +19,8 @@ type roleFile struct {
 	roles []string
 }
 
-// rolesOf returns the files with the operator's own roles, and the files that are left out because their roles are for
-// users. In a folder, a role is the operator's if a binding there gives it to a ServiceAccount. If a folder has no such
+// rolesOf returns the files with the operator's own roles, and the files that are left out because they contain only
+// other roles. In a folder, a role is the operator's if a binding there gives it to a ServiceAccount. If a folder has no such
 // binding, every role counts as the operator's unless its name says that it is for users. A file that paths names
 // directly always counts as the operator's.
 func rolesOf(paths []string) (own, others []string, err error) {
@@ -46,7 +46,7 @@ func rolesOf(paths []string) (own, others []string, err error) {
 			}
 		}
 		if len(own) == before {
-			return nil, nil, fmt.Errorf("--role: %s contains no Role and no ClusterRole of the operator: name its file", filepath.Clean(path))
+			return nil, nil, fmt.Errorf("--role: %s contains no Role and no ClusterRole of the operator: give the file with the operator's roles instead", filepath.Clean(path))
 		}
 	}
 	return own, others, nil
@@ -70,7 +70,7 @@ func readRoles(dir string) (files []roleFile, bound []string, err error) {
 	for _, path := range paths {
 		objects, err := manifest.Read(path)
 		if err != nil {
-			continue // such as a file for a tool, without any object
+			continue // for example a tool's own file, which contains no object
 		}
 		file := roleFile{path: path}
 		for _, object := range objects {

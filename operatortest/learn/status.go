@@ -14,7 +14,7 @@ import (
 )
 
 // verdict is how a status says that the spec is met: with a condition, or with values that a CEL expression checks.
-// Both are empty if the status doesn't say so.
+// If the status has neither, Condition and Expression are empty.
 type verdict struct {
 	Condition, Expression string
 	// Observed means that the status says which generation it is about.

@@ -13,7 +13,7 @@ import (
 	"example.com/operator-workshop/operatortest/config"
 )
 
-// maxListed is how many fields a comment names.
+// maxListed is the largest number of fields that a comment names.
 const maxListed = 12
 
 // page contains the data for the file's template.
@@ -103,14 +103,14 @@ roles: {{yaml .Roles}}
 # roles: [config/rbac]
 {{- end}}
 {{- if .Confine}}
-# It watches all namespaces. The trials run in parallel, each in its own namespace, so the kit shows it only that one.
-# If it has a setting for one namespace, set that to {{"{{"}}.Namespace{{"}}"}} instead.
+# The operator watches all namespaces. The trials run in parallel, each in its own namespace, so the kit shows the operator
+# only that one. If the operator has a setting for one namespace, set it to {{"{{"}}.Namespace{{"}}"}} instead.
 confine: true
 {{- end}}
 command: {{yaml .Command}}
 {{- if not .Elects}}
 
-# It was started without leader election. Give the arguments for it, or say why it has none:
+# The operator was started without leader election. Give the arguments for it, or say why the operator has none:
 # leaderElection: [--leader-elect, "--leader-election-namespace={{"{{"}}.LeaseNamespace{{"}}"}}"]
 # leftOut:
 #   failover: it has no leader election
@@ -152,7 +152,7 @@ children:
   # labels: {app: web}
   {{- end}}
   {{- else if .Constant}}
-  # The same name in both runs, and it depends on no field: two resources in one namespace would share the object.
+  # The name was the same in both runs and depends on no field: two resources in one namespace would share the object.
   {{- end}}
   {{- if .Generated}}
   generated: true
@@ -163,15 +163,15 @@ children:
   name: {{yaml .Name}}{{with .Fits}} # or: {{.}}{{end}}
   {{- end}}
   {{- if not .Controlled}}
-  # It has no controller reference to the {{$.Kind}}, which the behaviours require.
+  # This object lacks a controller reference to the {{$.Kind}}; the behaviours require one.
   {{- end}}
   {{- with .NotOwned}}
-  # Fields that the operator does not own; list those that others may change in foreign: {{.}}
+  # The operator does not own the following fields. If others may change one of them, add it to foreign: {{.}}
   {{- end}}
   {{- if .Drift}}
   drift:
   {{- range .Drift}}
-    {{yaml .What}}: {{yaml .Patch}}{{if .Default}} # it has its default value: remove this patch if the operator does not set it{{end}}
+    {{yaml .What}}: {{yaml .Patch}}{{if .Default}} # the field has its default value: remove this patch if the operator does not set the field{{end}}
   {{- end}}
   {{- else}}
   # No simple field was found that the API server allows to change. Add a patch that the operator must undo:
@@ -183,13 +183,13 @@ children:
 # children: []
 {{- end}}
 {{- with .Gone}}
-# Created and deleted again while the operator ran. The trials compare only what exists in the end, so declare none of these as
-# children: {{range $i, $object := .}}{{if $i}}, {{end}}{{$object}}{{end}}
+# Some objects were created and deleted again while the operator ran. The trials compare only what exists in the end, so don't
+# declare these as children: {{range $i, $object := .}}{{if $i}}, {{end}}{{$object}}{{end}}
 {{- end}}
 maxWrites: {{.MaxWrites}} # {{range $i, $write := .Writes}}{{if $i}}, {{end}}{{$write}}{{end}}
 {{- if .Normalize}}
 
-# What differed between the two runs. These fields are not checked, so make sure that each of them must differ.
+# These fields differed between the two runs. The kit ignores them, so make sure that each of them must differ.
 normalize:
 {{- range .Normalize}}
 - kind: {{yaml .Kind}}
@@ -212,7 +212,7 @@ normalize:
 # maxPause: 5s
 `))
 
-// First returns the name of the first run's object.
+// First returns the object's name in the first run that left it.
 func (c child) First() string { return c.first.GetName() }
 
 func (p page) render() ([]byte, error) {

@@ -49,15 +49,15 @@ type Behaviour struct {
 	Reason string `json:"reason,omitempty"`
 	// LeftOut lists the parts of the behaviour that were left out, with the reasons.
 	LeftOut map[string]string `json:"leftOut,omitempty"`
-	// Failure is empty if the behaviour has passed.
+	// Failure is empty if the behaviour passed or was left out.
 	Failure string `json:"failure,omitempty"`
 	// Advice says what an operator that fails here most likely lacks. Failure contains it, too.
 	Advice string  `json:"advice,omitempty"`
 	Trials []Trial `json:"trials,omitempty"`
 }
 
-// Shown returns the failure if no single trial shows it: there was nothing to try, or the trials' results are
-// inconsistent.
+// Shown returns the failure if no single trial shows it, for example because nothing could be tried, or because the
+// trials' results are wrong only when taken together.
 func (b Behaviour) Shown() string {
 	if slices.ContainsFunc(b.Trials, func(trial Trial) bool { return trial.Result == Failed }) {
 		return ""
@@ -117,7 +117,7 @@ type Entry struct {
 	Injected bool `json:"injected,omitempty"`
 }
 
-// Passed reports whether every behaviour has passed or was left out.
+// Passed reports whether every behaviour passed or was left out.
 func (r *Report) Passed() bool {
 	for _, behaviour := range r.Behaviours {
 		if behaviour.Result == Failed || behaviour.Result == NotTried {
@@ -151,7 +151,8 @@ func (r *Report) WriteJSON(to io.Writer) error {
 	return encoder.Encode(r)
 }
 
-// WriteFailures writes what was expected and what was found, for each failed behaviour, and a summary in one line.
+// WriteFailures writes what was expected and what was found, for each behaviour that failed or was not tried, and a
+// summary in one line.
 func (r *Report) WriteFailures(to io.Writer) error {
 	text := &strings.Builder{}
 	trials, requests := 0, 0
@@ -288,6 +289,6 @@ func Table(trials []Trial) string {
 		}
 		fmt.Fprintf(table, "%s\t%.1f s\t%s, %s\t%s\n", trial.Result, trial.Seconds, Count(trial.Requests, "request"), Count(trial.Writes, "write"), name)
 	}
-	_ = table.Flush() // a strings.Builder accepts everything
+	_ = table.Flush() // writing to a strings.Builder never fails
 	return strings.TrimRight(text.String(), "\n")
 }

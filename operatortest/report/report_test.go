@@ -64,7 +64,7 @@ func TestHTML(t *testing.T) {
 	} {
 		g.Expect(page).To(ContainSubstring(wanted))
 	}
-	g.Expect(page).NotTo(ContainSubstring("&lt;lost&gt;"), "the trial already shows it")
+	g.Expect(page).NotTo(ContainSubstring("&lt;lost&gt;"), "a failure that a trial shows must not be repeated")
 	g.Expect(strings.Count(page, "expected &lt;one&gt;")).To(Equal(1))
 	g.Expect(page).NotTo(ContainSubstring("http"), "the page must load nothing from other servers")
 }

@@ -40,7 +40,7 @@ func (t *Tap) confined(request *http.Request, parsed *Request) []string {
 	}
 	parsed.Confined = true
 	if len(confinement.namespaces) > 1 {
-		request.Header.Del("Accept-Encoding") // the reply must be readable
+		request.Header.Del("Accept-Encoding") // so that the reply isn't compressed
 		return confinement.namespaces
 	}
 	// The resource is the last part of the path.
@@ -61,11 +61,11 @@ func onlyIn(namespaces []string, response *http.Response) (*http.Response, error
 	content, err := io.ReadAll(response.Body)
 	_ = response.Body.Close()
 	if err != nil {
-		return nil, fmt.Errorf("read a list of all namespaces: %w", err)
+		return nil, fmt.Errorf("read a list across all namespaces: %w", err)
 	}
 	var list map[string]json.RawMessage
 	if err := json.Unmarshal(content, &list); err != nil {
-		return nil, fmt.Errorf("read a list of all namespaces: %w", err)
+		return nil, fmt.Errorf("read a list across all namespaces: %w", err)
 	}
 	field := "items"
 	if _, isTable := list["rows"]; isTable { // kubectl get asks for one
@@ -73,7 +73,7 @@ func onlyIn(namespaces []string, response *http.Response) (*http.Response, error
 	}
 	var items []json.RawMessage
 	if err := json.Unmarshal(list[field], &items); err != nil {
-		return nil, fmt.Errorf("read the %s in a list of all namespaces: %w", field, err)
+		return nil, fmt.Errorf("read the %s in a list across all namespaces: %w", field, err)
 	}
 	items = slices.DeleteFunc(items, func(item json.RawMessage) bool {
 		var found struct {

@@ -12,15 +12,15 @@ type past struct {
 	match    func(Request) bool
 }
 
-// ShowPast makes matching lists and watches see an API server whose watch cache lags behind, until the returned
-// function is called; then the cache catches up. revision is a resource version at most 5 minutes old.
+// ShowPast makes the replies to matching lists and watches look as if the API server's watch cache lagged behind. When
+// the returned function is called, the cache catches up. revision is a resource version at most 5 minutes old.
 //
 // A list that may come from a cache (resourceVersion=0) returns the objects as they were at the revision, and a watch
 // from that revision shows later changes only after the cache has caught up. A list that requires current data gets
 // current data. A watch that begins with all objects in place of a list would get current data, too. So the Tap refuses
 // it, as a server without that feature does, and clients list instead.
 //
-// A client encounters such a server when it reconnects to another one of several API servers:
+// A client may encounter such a server when it reconnects to another one of several API servers:
 // https://github.com/kubernetes/kubernetes/issues/59848.
 func (t *Tap) ShowPast(revision string, match func(Request) bool) (catchUp func()) {
 	release := t.Hold(match)

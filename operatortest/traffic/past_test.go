@@ -66,7 +66,7 @@ func TestShowPast(t *testing.T) {
 	g.Expect(list("0")).NotTo(past, "after the cache has caught up")
 }
 
-func TestPastKeepsWhatFollows(t *testing.T) {
+func TestShowPastHoldsLaterEvents(t *testing.T) {
 	g, server, tap := NewWithT(t), newStream(t), New()
 	catchUp := tap.ShowPast("7", ofConfigMaps)
 	seen := watching(t, tap, server.config)

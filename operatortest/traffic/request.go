@@ -21,13 +21,13 @@ type Request struct {
 	Verb string
 	// Group, Version and Resource are empty for URLs that are not resources, such as /version.
 	Group, Version, Resource, Subresource string
-	// Namespace and Name are empty if the request names none. A create's Name comes from its body, a list's or
-	// watch's from its field selector.
+	// Namespace and Name are empty if the request names none. A create's Name comes from its body; the Name of a list,
+	// watch or deletecollection comes from its field selector.
 	Namespace, Name string
 	// Lists marks a watch that begins with all existing objects, in place of a list.
 	Lists bool
-	// DryRun marks a write that the API server validates but doesn't store. A deletion may request that in its body,
-	// which is not read.
+	// DryRun marks a write that the API server validates but doesn't store. It doesn't mark a deletion that requests a dry
+	// run in its body, which the Tap doesn't read.
 	DryRun bool
 	// Confined means that the operator asked for all namespaces, and [Tap.Confine] showed it only Namespace or, if Namespace
 	// is empty, only those given to Confine.
@@ -40,7 +40,7 @@ type Request struct {
 
 	// At is when the request was made, counted from the Tap's creation.
 	At time.Duration
-	// Status is the HTTP reply's status, or 0 if there is no reply yet.
+	// Status is the HTTP reply's status, or 0 if there has been no reply.
 	Status int
 	// Note says what the Tap did to the request, or why there was no reply.
 	Note string

@@ -156,7 +156,7 @@ func protobufOf(t *testing.T, object runtime.Object) string {
 	return body.String()
 }
 
-func TestWhatARequestIs(t *testing.T) {
+func TestKindsOfRequests(t *testing.T) {
 	tests := map[string]struct {
 		request                 Request
 		isWrite, isEvent, lease bool
@@ -199,7 +199,7 @@ func TestWhatARequestIs(t *testing.T) {
 	}
 }
 
-func TestLineOfALog(t *testing.T) {
+func TestLineOfRequestLog(t *testing.T) {
 	tests := map[string]struct {
 		request Request
 		want    string

@@ -57,8 +57,8 @@ type Tap struct {
 
 	mu  sync.Mutex
 	log []*Request
-	// failures and longestGap are the fields of [Activity]. inFlight is too, except that it doesn't count watches that
-	// are still listing.
+	// failures and longestGap become the fields of [Activity]; so does inFlight, which doesn't include the watches that are
+	// still listing.
 	inFlight, failures int
 	longestGap         time.Duration
 
@@ -105,7 +105,7 @@ func (t *Tap) SetRule(rule Rule) {
 }
 
 // Kill makes the operator's process look dead: no requests or replies pass any more. Nothing that the operator still
-// does in the test process has an effect outside it.
+// does in the test process reaches the API server.
 func (t *Tap) Kill() {
 	t.mu.Lock()
 	t.die()
@@ -118,13 +118,13 @@ func (t *Tap) Kill() {
 	t.CutWatches()
 }
 
-// Killed reports whether the Tap was killed, by a rule or by Kill.
+// Killed reports whether the operator was killed, by a rule or by Kill.
 func (t *Tap) Killed() bool {
 	_, killed := t.KilledAt()
 	return killed
 }
 
-// KilledAt returns when the Tap was killed, in the time of the request log, and whether it was killed at all.
+// KilledAt returns when the operator was killed, in the time of the request log, and whether it was killed at all.
 func (t *Tap) KilledAt() (at time.Duration, killed bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -156,8 +156,8 @@ type Activity struct {
 	Requests, InFlight int
 	// Events is how many watch events have reached the operator.
 	Events int
-	// Failures counts the operator's reasons to wait longer before its next try: failed requests, except reads of an object
-	// that doesn't exist, and broken watches.
+	// Failures counts the operator's reasons to wait longer before its next try: broken watches, and failed requests except
+	// reads of an object that doesn't exist.
 	Failures int
 	// LongestGap is the longest time between two successive requests.
 	LongestGap time.Duration

@@ -197,7 +197,7 @@ func TestRuleSeesTheRequest(t *testing.T) {
 	g.Expect(seen.Done).To(BeFalse(), "a rule decides before the request is sent")
 }
 
-func TestAnswerIsTheAPIServers(t *testing.T) {
+func TestAnswerLooksLikeTheAPIServers(t *testing.T) {
 	tests := map[string]struct {
 		retryAfter time.Duration
 		want       string
@@ -304,7 +304,7 @@ type brokenReader struct{}
 func (*brokenReader) Read([]byte) (int, error) { return 0, errBroken }
 
 // An operator has many goroutines, and the kit reads the log and changes rules at the same time.
-func TestManyAtOnce(t *testing.T) {
+func TestConcurrentRequests(t *testing.T) {
 	g, server, tap := NewWithT(t), newServer(t), New()
 	const goroutines, each = 8, 20
 	clients := newClient(g, tap, server.config)

@@ -22,7 +22,7 @@ type Answer struct {
 	// Reason is the machine-readable reason, such as metav1.StatusReasonConflict.
 	Reason metav1.StatusReason
 	// RetryAfter is sent in the Retry-After header, in whole seconds; if zero, there is
-	// no header. client-go retries a request by itself when the reply has one.
+	// no header. client-go itself retries a request if the reply has this header and the status 429 or 5xx.
 	RetryAfter time.Duration
 }
 
@@ -50,7 +50,7 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 		case <-request.Context().Done():
 			return t.tap.end(entry, Action{}, nil, request.Context().Err())
 		}
-		if t.tap.Killed() { // it may have been killed while the request was held
+		if t.tap.Killed() { // the operator may have been killed while the request was held
 			return t.tap.end(entry, Action{}, nil, ErrKilled)
 		}
 	}

@@ -23,8 +23,8 @@ const (
 	// Late delivers all of them, in order.
 	Late Release = iota
 	// Latest delivers one event for each object, with its latest state, as if the
-	// operator had been disconnected in the meantime. It never sees objects that were
-	// created and deleted in that time.
+	// operator had been disconnected in the meantime. The operator never sees objects
+	// that were created and deleted in that time.
 	Latest
 )
 
@@ -74,7 +74,7 @@ func (t *Tap) CutWatches() {
 	}
 }
 
-// WatchesCut returns how many open watches have been broken.
+// WatchesCut returns how many open watches CutWatches has broken.
 func (t *Tap) WatchesCut() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -109,7 +109,7 @@ func (t *Tap) openWatch(request Request, namespaces []string, body io.ReadCloser
 	return opened
 }
 
-// noteBroken counts a watch that has broken, unless the operator has closed it.
+// noteBroken counts a watch that has broken, unless the operator has closed it or CutWatches has broken it.
 func (t *Tap) noteBroken(broken *watch) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -244,8 +244,8 @@ func (w *watch) Close() error {
 	return nil
 }
 
-// latest keeps the last event of each object, and changes its type to
-// what a watcher that missed the earlier ones would see. Bookmarks and errors stay.
+// latest keeps the last event of each object, with the type that a watcher would see if it
+// had missed the earlier ones; it drops objects that were created and deleted. Bookmarks and errors stay.
 func latest(events []json.RawMessage) []json.RawMessage {
 	first := map[string]apiwatch.EventType{}
 	last := map[string]int{}
