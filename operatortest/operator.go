@@ -123,8 +123,8 @@ type Operator struct {
 	// If MaxPause is set, the kit gives up earlier on an operator that has stopped working. A wait ends if, for that time, the
 	// operator has made no request, its resources and children have not changed, and Kubernetes' own controllers have nothing
 	// left to do for them. MaxPause need not include delays that grow after failures: the kit allows two seconds after a
-	// failed request of the operator, twice as long after each further one, and always four times the longest gap so far
-	// between two of its requests.
+	// failed request of the operator, twice as long after each further one, and always at least four times the longest gap
+	// so far between two of its requests.
 	MaxPause time.Duration
 	// Timeout bounds each wait for the operator. If it is zero, the environment variable OPERATORTEST_TIMEOUT applies, or
 	// else one minute.

@@ -126,7 +126,7 @@ func TestLoadRefuses(t *testing.T) {
 		"a placeholder that does not exist": {
 			"crds: [crd.yaml]\nsample: sample.yaml\ncommand: [sh, \"{{.Namspace}}\"]\n", "can't evaluate field Namspace",
 		},
-		"a sample that does not exist": {"crds: [crd.yaml]\nsample: absent.yaml\ncommand: [sh]\n", "sample: read a sample: open "},
+		"a sample that does not exist": {"crds: [crd.yaml]\nsample: absent.yaml\ncommand: [sh]\n", "sample: read a manifest: open "},
 		"labels of a child whose name is known": {
 			least + "children: [{apiVersion: v1, kind: Secret, labels: {a: b}}]\n", "children[0]: labels are for a child whose name is generated",
 		},

@@ -53,8 +53,8 @@ func differences(one, other any, pointer string) []string {
 	}
 	items, areItems := one.([]any)
 	otherItems, _ := other.([]any)
-	// Removing an item shifts the indices of those after it. So the pointer is to the whole list, unless both lists have the
-	// same length and contain only objects.
+	// Removing an item shifts the indices of those after it. So return a pointer to the whole list, unless both lists have
+	// the same length and contain only objects.
 	if !areItems || len(items) != len(otherItems) || !areObjects(items) || !areObjects(otherItems) {
 		return []string{pointer}
 	}

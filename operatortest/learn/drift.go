@@ -144,8 +144,8 @@ func nested(path []string, value any) map[string]any {
 }
 
 // accepted returns at most maxProposals proposals that the API server accepts: first one for a field that doesn't have
-// its default value, then one for a label, then more for fields that don't have their default values. If all fields have
-// their default values, accepted proposes to change one of them, although the operator may not have set it.
+// its default value, then one for a label, then more for fields that don't have their default values. If all fields
+// have their default values, accepted proposes to change one of them, although the operator may not have set it.
 func accepted(ctx context.Context, t *trial.Trial, object *unstructured.Unstructured) ([]proposal, error) {
 	own, _ := split(object)
 	var set, defaulted, labels []proposal

@@ -80,8 +80,8 @@ func apart(before, after string) bool {
 		(after == "" || strings.HasPrefix(after, "-") || strings.HasPrefix(after, "."))
 }
 
-// pair returns the children of two runs on the same sample. It matches the objects that are the same child; a child without a match
-// has no second object.
+// pair returns the children of two runs on the same sample. It matches the objects that are the same child; a child
+// without a match has no second object.
 func pair(first, second run) []child {
 	var children []child
 	var left []*unstructured.Unstructured

@@ -57,8 +57,8 @@ type Tap struct {
 
 	mu  sync.Mutex
 	log []*Request
-	// failures and longestGap become the fields of [Activity]; so does inFlight, which doesn't include the watches that are
-	// still listing.
+	// failures and longestGap become the fields of [Activity]; so does inFlight, which doesn't include the watches that
+	// are still listing.
 	inFlight, failures int
 	longestGap         time.Duration
 
@@ -156,8 +156,8 @@ type Activity struct {
 	Requests, InFlight int
 	// Events is how many watch events have reached the operator.
 	Events int
-	// Failures counts the operator's reasons to wait longer before its next try: broken watches, and failed requests except
-	// reads of an object that doesn't exist.
+	// Failures counts the operator's reasons to wait longer before its next try: broken watches, and failed requests
+	// except reads of an object that doesn't exist.
 	Failures int
 	// LongestGap is the longest time between two successive requests.
 	LongestGap time.Duration

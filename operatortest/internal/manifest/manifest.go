@@ -23,12 +23,12 @@ const refusedPrefix = "# refused:"
 // kustomization is the file that describes a folder to kustomize. It is not an object.
 const kustomization = "kustomization.yaml"
 
-// Files lists the YAML files of a folder, except kustomize's. A folder without any is an error, because a suite that
-// checks no sample must not pass.
+// Files lists the YAML files of a folder, except kustomize's. A folder without any is an error, because a suite
+// that checks no sample must not pass.
 func Files(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return nil, fmt.Errorf("list the samples: %w", err)
+		return nil, fmt.Errorf("list the YAML files: %w", err)
 	}
 	var files []string
 	for _, entry := range entries {
@@ -46,7 +46,7 @@ func Files(dir string) ([]string, error) {
 func Read(file string) ([]*unstructured.Unstructured, error) {
 	content, err := os.ReadFile(file)
 	if err != nil {
-		return nil, fmt.Errorf("read a sample: %w", err)
+		return nil, fmt.Errorf("read a manifest: %w", err)
 	}
 	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(content)))
 	var objects []*unstructured.Unstructured

@@ -37,10 +37,10 @@ func TestReadObjects(t *testing.T) {
 		objects int
 		err     string
 	}{
-		"several documents, comments between them": {"# first\n---\nkind: A\n---\n# nothing\n---\nkind: B\n", 2, ""},
-		"a field written twice":                    {"kind: A\nkind: B\n", 0, `key "kind" already set`},
-		"no document":                              {"# nothing\n", 0, "contains no object"},
-		"invalid YAML":                             {"kind: [A\n", 0, "read "},
+		"several documents, and comments between": {"# first\n---\nkind: A\n---\n# nothing\n---\nkind: B\n", 2, ""},
+		"a field written twice":                   {"kind: A\nkind: B\n", 0, `key "kind" already set`},
+		"no document":                             {"# nothing\n", 0, "contains no object"},
+		"invalid YAML":                            {"kind: [A\n", 0, "read "},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

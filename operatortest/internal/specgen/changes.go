@@ -130,7 +130,7 @@ func (s *Specs) Ascend(stops []map[string]any, paths []string) []map[string]any 
 	return ascending
 }
 
-// Rank is the position of a field's value among its Values, or negative if it isn't one of them.
+// Rank returns the position of a field's value among its Values, or -1 if it isn't one of them.
 func (s *Specs) Rank(spec map[string]any, path string) int {
 	current, found, err := unstructured.NestedFieldNoCopy(spec, fieldsOf(path)...)
 	if !found || err != nil {

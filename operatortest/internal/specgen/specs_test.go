@@ -35,7 +35,7 @@ func TestChangesOfASpec(t *testing.T) {
 			schema: `{type: object, required: [size], properties: {size: {type: integer, minimum: 1, maximum: 5}}}`, sample: `{size: 2}`,
 			want: []string{"spec.size from 2 to 1", "spec.size from 2 to 5", "spec.size from 2 to 3", "spec.size from 2 to 4"},
 		},
-		"bounds that are excluded, and steps": {
+		"exclusive bounds, and steps": {
 			schema: `{type: object, required: [size], properties: {size: {type: integer, minimum: 0, exclusiveMinimum: true, maximum: 30, exclusiveMaximum: true, multipleOf: 10}}}`,
 			sample: `{size: 10}`, want: []string{"spec.size from 10 to 20"},
 		},
@@ -195,7 +195,7 @@ func TestDeclares(t *testing.T) {
 		"a list's items without []": {"spec.pools.size", false},
 		"a map's values":            {"spec.labels.*", true},
 		"a field below a string":    {"spec.image.tag", false},
-		"anything goes":             {"spec.any.thing", true},
+		"a field of any form":       {"spec.any.thing", true},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -15,7 +15,7 @@ const (
 	// near is how many steps away a bound may be and still be tried: an object with a million pods would show nothing
 	// more.
 	near = 100
-	// longString is the highest maximum length of a string that is tried: a Kubernetes object's name may be that long.
+	// longString is the highest maximum length of a string that is tried: many names in Kubernetes may be that long.
 	longString = 63
 )
 

@@ -23,8 +23,8 @@ type Normalizer struct {
 	Further func(*unstructured.Unstructured)
 }
 
-// Normalize returns an object's kind and name, and its content without what differs between namespaces. Of objects that
-// are not resources, it leaves out the status.
+// Normalize returns an object's kind and name, and its content without what differs between namespaces. It keeps the
+// status only if the object's kind is Resource.
 func (n Normalizer) Normalize(object *unstructured.Unstructured, names *strings.Replacer) (name string, content any, err error) {
 	normal := object.DeepCopy()
 	if n.Further != nil {
@@ -85,7 +85,7 @@ func normalizeStatus(resource *unstructured.Unstructured, generation int64) {
 	resource.Object["status"] = status
 }
 
-// DropGenerated removes from an object what the API server generates for each object.
+// DropGenerated removes from a Service or a Job what the API server generates for it. It leaves other kinds alone.
 func DropGenerated(object *unstructured.Unstructured) {
 	switch object.GroupVersionKind().GroupKind() {
 	case schema.GroupKind{Kind: "Service"}:

@@ -22,7 +22,7 @@ func (t *Trial) confined() error {
 			if request.IsWrite() && !t.mayWrite(request) && request.Status < http.StatusBadRequest {
 				return fmt.Errorf("expected the operator to write only in its own namespace, %s\nfound: %s\n"+
 					"confine its caches, writes and events to RunOptions.Namespace, or set Operator.Confine if it has no setting for that; "+
-					"name what is cluster-scoped after its resource", t.Namespace, request)
+					"give each cluster-scoped object a name that contains its resource's name or namespace", t.Namespace, request)
 			}
 		}
 	}

@@ -66,7 +66,7 @@ func (t *Trial) ConvergeTo(ctx context.Context, resource *unstructured.Unstructu
 	return t.Await(ctx, what, t.last)
 }
 
-// stays returns an error if what the trial last waited for no longer holds once its operators are at rest.
+// stays returns an error if the condition of the last ConvergeTo no longer holds once the trial's operators are at rest.
 func (t *Trial) stays(ctx context.Context) error {
 	if t.last == nil {
 		return nil
@@ -85,7 +85,7 @@ func (t *Trial) stays(ctx context.Context) error {
 	return nil
 }
 
-// converged returns an error that says what is missing.
+// converged returns an error that says what is missing, or nil if the resource is in its desired state.
 func (t *Trial) converged(ctx context.Context, resource *unstructured.Unstructured) error {
 	if err := t.Get(ctx, resource); err != nil {
 		return err

@@ -25,7 +25,7 @@ func TestEachReportsTheLowestFailure(t *testing.T) {
 	NewWithT(t).Expect(err).To(MatchError("the lower one"), "even though the higher one failed first")
 }
 
-func TestEachEndsThoseAboveAFailure(t *testing.T) {
+func TestEachCancelsTheCallsWithHigherNumbers(t *testing.T) {
 	err := Each(t.Context(), 3*ParallelTrials, func(ctx context.Context, i int) error {
 		if i == 0 {
 			return errors.New("the lowest one")
@@ -36,13 +36,13 @@ func TestEachEndsThoseAboveAFailure(t *testing.T) {
 	NewWithT(t).Expect(err).To(MatchError("the lowest one"))
 }
 
-func TestEachSaysThatTimeWasUp(t *testing.T) {
+func TestEachFailsIfItsContextEnds(t *testing.T) {
 	bounded, cancel := context.WithCancel(t.Context())
 	err := Each(bounded, 2*ParallelTrials, func(context.Context, int) error {
 		cancel()
 		return nil
 	})
-	NewWithT(t).Expect(err).To(MatchError(context.Canceled), "not all calls were made")
+	NewWithT(t).Expect(err).To(MatchError(context.Canceled), "an incomplete run must be an error")
 }
 
 func TestEachReportsAllFailures(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// at returns the value at a path of metadata.managedFields in an object. Elements of the path are names of fields,
-// and keys and values of list entries.
+// at returns an object's value at a path from metadata.managedFields. The path's elements are names of fields, and keys
+// or values of list entries.
 func at(node any, path fieldpath.Path) (any, bool) {
 	for _, element := range path {
 		switch fields := node.(type) {

@@ -14,7 +14,7 @@ import (
 func TestRemove(t *testing.T) {
 	const env = `{"f:spec":{"f:containers":{"k:{\"name\":\"a\"}":{".":{},"f:name":{},"f:env":{"k:{\"name\":\"X\"}":{".":{},"f:name":{},"f:value":{}}}}}}}`
 	tests := map[string]struct{ before, after, owned, want string }{
-		"an entry of a list, and the list with its last one": {
+		"the last entry of a list, and then the list": {
 			before: `spec: {containers: [{name: a, image: i}]}`,
 			after:  `spec: {containers: [{name: a, image: i, env: [{name: X, value: x}]}]}`, owned: env,
 			want: `spec: {containers: [{name: a, image: i}]}`,
@@ -24,7 +24,7 @@ func TestRemove(t *testing.T) {
 			after:  `spec: {containers: [{name: b}, {name: a, env: [{name: X, value: x, more: 1}, {name: Y}]}]}`, owned: env,
 			want: `spec: {containers: [{name: b}, {name: a, env: [{name: Y}]}]}`,
 		},
-		"an annotation, and the map with its last one": {
+		"the last annotation, and then the map": {
 			before: `metadata: {labels: {a: b}}`,
 			after:  `metadata: {labels: {a: b}, annotations: {c: d}}`, owned: `{"f:metadata":{"f:annotations":{"f:c":{}}}}`,
 			want: `metadata: {labels: {a: b}}`,

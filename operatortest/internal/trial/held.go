@@ -114,7 +114,7 @@ func (t *Trial) markPods(ctx context.Context, path, key string, marked func(*cor
 	}
 	for _, object := range []client.Object{policy, binding} {
 		if err := t.Cluster.Admin.Create(ctx, object); err != nil {
-			return unmark, fmt.Errorf("have the API server change new pods: %w", err)
+			return unmark, fmt.Errorf("make the API server change new pods: %w", err)
 		}
 	}
 	if err := t.waitProbe(ctx, marked); err != nil {

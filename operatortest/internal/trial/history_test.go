@@ -63,11 +63,11 @@ func TestHistory(t *testing.T) {
 			versions: []*unstructured.Unstructured{size("1"), size("1")},
 			want:     History{"ConfigMap <namespace>-settings was created": 1},
 		},
-		"made again": {
+		"created again": {
 			versions: []*unstructured.Unstructured{settings("a", nil), settings("b", nil)},
 			want:     History{"ConfigMap <namespace>-settings was created": 2},
 		},
-		"under generated names": {
+		"created twice, under generated names": {
 			versions: []*unstructured.Unstructured{generated("a"), generated("b")},
 			want:     History{"ConfigMap settings-* was created": 2},
 		},

@@ -106,9 +106,9 @@ func (i *Instance) Stop() error {
 	return nil
 }
 
-// Kill ends the operator as kill -9 does: nothing that it does from now on has an effect. A reconcile may still wait,
-// until its timeout, for something that it will never see. Kill waits for that only if the operator could still
-// change something outside Kubernetes.
+// Kill ends the operator as kill -9 does: the API server gets no more requests from it. A reconcile may still wait,
+// until its timeout, for something that it will never see. Kill waits for that reconcile only if the operator could
+// still change something outside Kubernetes.
 func (i *Instance) Kill() error {
 	i.Tap.Kill()
 	i.Stopped = true

@@ -20,7 +20,7 @@ const (
 	logLevel = 5
 	// maxLog is how many bytes at the end of a log the kit keeps at most.
 	maxLog = 8 << 20
-	// lastLines is how many of a log's last lines a failure shows, at most lastBytes.
+	// lastLines is how many of a log's last lines a failure shows; lastBytes limits their total length.
 	lastLines = 10
 	lastBytes = 8 << 10
 )
@@ -104,7 +104,7 @@ func (l *operatorLog) lastLines() string {
 	return strings.Join(lines[max(0, len(lines)-lastLines):], "\n")
 }
 
-// close stops recording, and forgets the files.
+// close stops recording, and closes the files.
 func (l *operatorLog) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

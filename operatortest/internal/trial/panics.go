@@ -23,7 +23,7 @@ import (
 //
 // That leaves a panic in a goroutine where nothing recovers it: Go ends the test process, and prints the stack.
 
-// errPanicked ends a wait. The end of the trial adds what is known about the panic.
+// errPanicked ends a wait. Try then adds what is known about the panic.
 var errPanicked = errors.New("an operator has panicked")
 
 // handled is the state of the process-wide panic handlers.

@@ -33,12 +33,12 @@ func TestPanicIn(t *testing.T) {
 		"a panic that is only mentioned": {log: "panic: is what the user's program says\nand no more\n"},
 		"Go's crash":                     {log: crashOfGo, first: "panic: assignment to entry in nil map", line: "/home/gopher/operator/sync.go:42"},
 		"Go's fatal error":               {log: "fatal error: concurrent map writes\n\ngoroutine 7 [running]:\nmain.f()\n\t/src/main.go:3", first: "fatal error: concurrent map writes", line: "/src/main.go:3"},
-		"a recovered one, in JSON":       {log: "first\n" + loggedInJSON + "\n", first: loggedInJSON, line: "/src/operator/sync.go:7"},
+		"a recovered panic, in JSON":     {log: "first\n" + loggedInJSON + "\n", first: loggedInJSON, line: "/src/operator/sync.go:7"},
 		"controller-runtime's error": {
 			log: `E1 controller.go:474] "Reconciler error" err="panic: boom [recovered]"`, first: `E1 controller.go:474] "Reconciler error" err="panic: boom [recovered]"`,
 			line: "an unknown line: the stack has none of the operator's own",
 		},
-		"Rust's": {log: "thread 'main' (12) panicked at src/main.rs:2:5:\nboom", first: "thread 'main' (12) panicked at src/main.rs:2:5:", line: "an unknown line: the stack has none of the operator's own"},
+		"Rust's panic": {log: "thread 'main' (12) panicked at src/main.rs:2:5:\nboom", first: "thread 'main' (12) panicked at src/main.rs:2:5:", line: "an unknown line: the stack has none of the operator's own"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -76,7 +76,7 @@ func panicking(operator *Instance) {
 	ended.Wait()
 }
 
-func TestAPanicIsThatOfItsOperator(t *testing.T) {
+func TestAPanicIsRecordedForItsOperatorOnly(t *testing.T) {
 	g := NewWithT(t)
 	klog.SetLogger(logr.Discard()) // the panic is expected
 	t.Cleanup(klog.ClearLogger)
@@ -93,7 +93,7 @@ func TestAPanicIsThatOfItsOperator(t *testing.T) {
 	g.Expect(dead.notedPanic()).To(BeEmpty(), "a dead process can't panic")
 }
 
-func TestPanicsAreFatalAgain(t *testing.T) {
+func TestPanicsAreFatalAgainAfterTheLastRestore(t *testing.T) {
 	g := NewWithT(t)
 	first, second := handled.catchPanics(), handled.catchPanics()
 	first()

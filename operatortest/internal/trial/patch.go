@@ -65,7 +65,7 @@ func (t *Trial) Touch(ctx context.Context, resource *unstructured.Unstructured) 
 	return nil
 }
 
-// PatchForeign writes fields that belong to others to a child, and returns the patches. It fails if Normalize hides
+// PatchForeign writes to a child fields that belong to others, and returns the patches. It fails if Normalize hides
 // one, because every later comparison would miss it. It also adds others' parts by server-side apply; [Trial.State] checks
 // that they stay.
 func (t *Trial) PatchForeign(ctx context.Context, declared operatortest.Child, child *unstructured.Unstructured) ([]string, error) {

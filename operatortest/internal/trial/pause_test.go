@@ -63,7 +63,7 @@ func (a answers) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: a.status, Body: io.NopCloser(strings.NewReader(""))}, nil
 }
 
-// request makes a request of the operator.
+// request makes a request as the operator.
 func (p *pausing) request(status int, meanwhile func()) {
 	server := answers{status, meanwhile}
 	transport, err := rest.TransportFor(p.instances[0].Tap.Config(&rest.Config{Transport: server}))
@@ -99,7 +99,7 @@ func TestPause(t *testing.T) {
 		"an operator that does nothing":            {maxPause: 3 * time.Second, want: 3 * looksPerSecond},
 		"a pause between two whole seconds":        {maxPause: 2100 * time.Millisecond, want: 3 * looksPerSecond},
 		"a pause that is shorter than the minimum": {maxPause: time.Second, want: 2 * looksPerSecond},
-		"no known pause":                           {want: never},
+		"an operator whose pause is unknown":       {want: never},
 		"watch events are held back": {maxPause: time.Second, want: never, before: func(p *pausing) {
 			p.instances[0].Tap.Hold(func(traffic.Request) bool { return true })
 		}},
@@ -109,7 +109,7 @@ func TestPause(t *testing.T) {
 		"a failed request":         {maxPause: time.Second, want: 2 * looksPerSecond, before: fail(1)},
 		"three failed requests":    {maxPause: 3 * time.Second, want: 8 * looksPerSecond, before: fail(3)},
 		"a lot of failed requests": {maxPause: time.Second, want: never, before: fail(70)},
-		"a failure of a former operator": {maxPause: time.Second, want: 2 * looksPerSecond, before: func(p *pausing) {
+		"failures of a stopped operator": {maxPause: time.Second, want: 2 * looksPerSecond, before: func(p *pausing) {
 			fail(3)(p)
 			p.instances[0].Stopped = true
 		}},
@@ -147,7 +147,7 @@ func TestPause(t *testing.T) {
 		for range 2*looksPerSecond + 1 {
 			idle.look()
 			if idle.looks == looksPerSecond {
-				tried.g.Expect(idle.isOver(t.Context())).To(BeFalse(), "it notes what exists outside Kubernetes")
+				tried.g.Expect(idle.isOver(t.Context())).To(BeFalse(), "the first such look must only note what exists outside Kubernetes")
 			}
 		}
 		changeIn("here")(tried)
@@ -215,7 +215,7 @@ func TestOthersAct(t *testing.T) {
 			tried := newPausing(t, time.Second, test.objects...)
 			tried.g.Expect(tried.othersAct(t.Context())).To(Equal(test.want))
 			addNamespace(tried)
-			tried.g.Expect(tried.beside.othersAct(t.Context())).To(Equal(test.want), "in the first namespace")
+			tried.g.Expect(tried.beside.othersAct(t.Context())).To(Equal(test.want), "the second namespace's Trial must also see what happens in the first")
 		})
 	}
 }

@@ -55,8 +55,8 @@ func (runner *Runner) Prepared() []client.Object {
 	return slices.Clone(runner.prepared)
 }
 
-// isForeign reports whether an object is someone else's, or controlled by such an object: the child of another custom
-// resource.
+// isForeign reports whether an object is someone else's, or is controlled by such an object, as a child of another
+// custom resource is.
 func (t *Trial) isForeign(object metav1.Object) bool {
 	controller := metav1.GetControllerOfNoCopy(object)
 	return t.Foreign[object.GetUID()] || controller != nil && t.Foreign[controller.UID]

@@ -52,7 +52,8 @@ func (t *Trial) Forbid(ctx context.Context, kinds ...schema.GroupVersionKind) (l
 	}, nil
 }
 
-// waitProbeRefused waits until the API server forbids the kit to create an object in the namespace.
+// waitProbeRefused waits until the API server forbids the kit to create an object in the namespace, or until the
+// namespace is gone.
 func (t *Trial) waitProbeRefused(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, testcluster.NamespaceTimeout)
 	defer cancel()

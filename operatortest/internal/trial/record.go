@@ -23,7 +23,7 @@ type (
 	slotKey      struct{}
 )
 
-// WithBehaviour says to which behaviour the trials in a context belong.
+// WithBehaviour returns a context in which all trials belong to a behaviour.
 func WithBehaviour(ctx context.Context, name string) context.Context {
 	return context.WithValue(ctx, behaviourKey{}, name)
 }

@@ -37,7 +37,7 @@ func (runner *Runner) grantAll(ctx context.Context) error {
 	}
 	defer runner.Cluster.RemoveOnStop(binding)
 	if err := runner.Cluster.Admin.Create(ctx, binding); err != nil {
-		return fmt.Errorf("let the operator do everything: %w", err)
+		return fmt.Errorf("grant the operator all permissions: %w", err)
 	}
 	return nil
 }
@@ -95,7 +95,7 @@ func (runner *Runner) addRules(file string, cluster bool, rules []rbacv1.PolicyR
 	}
 }
 
-// allows reports whether the rule allows a request for all objects of a resource.
+// allows reports whether the rule grants a request's verb on its resource. It ignores resourceNames and subresources.
 func (r rule) allows(request traffic.Request) bool {
 	has := func(list []string, wanted string) bool {
 		return slices.Contains(list, wanted) || slices.Contains(list, "*")
@@ -103,13 +103,12 @@ func (r rule) allows(request traffic.Request) bool {
 	return has(r.Verbs, request.Verb) && has(r.APIGroups, request.Group) && has(r.Resources, request.Resource)
 }
 
-// Exceeds reports whether a request was for all namespaces, although the operator's permission applies only in its
-// own.
+// Exceeds reports whether a request was for all namespaces, although none of the operator's ClusterRoles permits that.
 func (runner *Runner) Exceeds(request traffic.Request) bool {
 	return request.Confined && !slices.ContainsFunc(runner.Rules, func(rule rule) bool { return rule.Cluster && rule.allows(request) })
 }
 
-// config connects as one of the operator's users.
+// config returns the configuration with which an operator connects as a user.
 func (runner *Runner) config(user string) *rest.Config {
 	config := rest.CopyConfig(runner.Cluster.Config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:authenticated"}}

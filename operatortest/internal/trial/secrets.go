@@ -37,7 +37,7 @@ type secretWatch struct {
 	stop context.CancelFunc
 
 	mu sync.Mutex
-	// values maps each value to the keys and Secrets that have it.
+	// values maps each value to a key and the Secret in which it was found there, as text.
 	values map[string]string
 	// given is what users wrote into resources, as JSON. It is not secret.
 	given []string
@@ -158,7 +158,8 @@ func (t *Trial) disclosures(ctx context.Context) error {
 	return nil
 }
 
-// readable returns the texts that must contain no Secret: logs, Events, and all other objects.
+// readable returns the texts that must contain no value of a Secret: the operators' logs, Events, the resources, and the
+// objects that the operators created. Of a Secret, only the labels and annotations count.
 func (t *Trial) readable(ctx context.Context) (map[string]string, error) {
 	texts := map[string]string{}
 	for i, operator := range t.instances {
@@ -228,7 +229,7 @@ func (t *Trial) disclose(where, words, line string) {
 	}
 }
 
-// Disclosed returns the values of Secrets that all trials so far have found where they don't belong.
+// Disclosed describes the values of Secrets that trials have found so far where they don't belong.
 func (runner *Runner) Disclosed() []string {
 	runner.mu.Lock()
 	defer runner.mu.Unlock()

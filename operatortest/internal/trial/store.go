@@ -45,7 +45,7 @@ type store struct {
 // version is a state of an object.
 type version struct {
 	*unstructured.Unstructured
-	// gone is true for the last version: the object was deleted.
+	// gone means that the object was deleted, so this is its last version.
 	gone bool
 }
 

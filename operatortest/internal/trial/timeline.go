@@ -23,7 +23,7 @@ type recordedCluster struct {
 	Admin client.Client
 }
 
-// recorder is a client that notes each write with the time when it was sent, except dry runs.
+// recorder is a client that notes each write, except dry runs, with the time when it was sent.
 type recorder struct {
 	client.Client
 	note func(at time.Time, verb string, object client.Object, detail string, err error)

@@ -46,7 +46,7 @@ type Trial struct {
 	beside *Trial
 	// first is set in the Trial for a second namespace: the Trial for the first one.
 	first *Trial
-	// last is the condition that the trial last waited for; nil if the trial has changed something since then.
+	// last is the condition of the last ConvergeTo; nil if the trial has changed something since then.
 	last func(context.Context) error
 	// Remark says what the trial could not try, for its Record. NotTried says why the trial had no effect on the operator,
 	// and so proves nothing.

@@ -54,7 +54,7 @@ func (t *Trial) SetSpec(ctx context.Context, resource *unstructured.Unstructured
 		resource.Object["spec"] = runtime.DeepCopyJSON(spec)
 		err := t.Cluster.Admin.Update(ctx, resource, Strict)
 		if apierrors.IsConflict(err) {
-			continue // the operator wrote in between
+			continue // another client, probably the operator, wrote in between
 		}
 		if err != nil {
 			return fmt.Errorf("change the spec of %s %s: %w", resource.GetKind(), resource.GetName(), err)

@@ -25,5 +25,5 @@ func TestStillness(t *testing.T) {
 	var stillness Stillness
 	g.Expect(looksUntilStill(&stillness, done)).To(Equal(looks + 1))
 	g.Expect(looksUntilStill(&stillness, done, done)).To(Equal(looks+1), "a request must start the count again")
-	g.Expect(looksUntilStill(&Stillness{}, inFlight, done)).To(Equal(3*looks), "not while a request is in flight")
+	g.Expect(looksUntilStill(&Stillness{}, inFlight, done)).To(Equal(3*looks), "an operator with a request in flight must not count as done")
 }

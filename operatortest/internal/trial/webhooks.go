@@ -39,7 +39,7 @@ func (runner *Runner) serveWebhooks(ctx context.Context) error {
 	})
 }
 
-// stopServing stops the operator that serves the webhooks, and waits for it. Errors at its end don't count.
+// stopServing stops the operator that serves the webhooks, and waits for it. It ignores errors.
 func (t *Trial) stopServing() {
 	_ = t.clear(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: t.Namespace}})
 	for _, instance := range t.instances {
