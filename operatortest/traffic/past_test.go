@@ -45,16 +45,16 @@ func TestShowPast(t *testing.T) {
 	}
 	past := And(HaveKeyWithValue("resourceVersion", []string{"7"}), HaveKeyWithValue("resourceVersionMatch", []string{"Exact"}))
 
-	g.Expect(list("0")).To(past, "a list that may come from a cache")
-	g.Expect(list("")).To(BeEmpty(), "a list that must be up to date")
-	g.Expect(list("5")).NotTo(past, "a list that names a revision itself")
+	g.Expect(list("0")).To(past, "a list that may come from a cache must show the past")
+	g.Expect(list("")).To(BeEmpty(), "a list that must be up to date must stay unchanged")
+	g.Expect(list("5")).NotTo(past, "a list that names a revision itself must stay unchanged")
 
 	_, err := clients.CoreV1().Secrets("here").List(t.Context(), metav1.ListOptions{ResourceVersion: "0"})
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(query()).NotTo(past, "other objects")
+	g.Expect(query()).NotTo(past, "lists of other objects must stay unchanged")
 
 	_, err = clients.CoreV1().ConfigMaps("here").Watch(t.Context(), metav1.ListOptions{SendInitialEvents: new(true)})
-	g.Expect(apierrors.IsInvalid(err)).To(BeTrue(), "a watch in place of a list: %v", err)
+	g.Expect(apierrors.IsInvalid(err)).To(BeTrue(), "a watch in place of a list must be refused as invalid: %v", err)
 	g.Expect(query()).To(BeNil(), "the API server must get no request")
 
 	log := tap.Requests()
@@ -63,7 +63,7 @@ func TestShowPast(t *testing.T) {
 	g.Expect(log[1].Past).To(BeEmpty())
 
 	catchUp()
-	g.Expect(list("0")).NotTo(past, "after the cache has caught up")
+	g.Expect(list("0")).NotTo(past, "lists must be unchanged after the cache has caught up")
 }
 
 func TestShowPastHoldsLaterEvents(t *testing.T) {

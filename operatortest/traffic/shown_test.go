@@ -36,7 +36,7 @@ func TestShown(t *testing.T) {
 	g.Expect(tap.Kept(ofConfigMaps)).To(BeZero())
 }
 
-func TestBookmarksAreNotKept(t *testing.T) {
+func TestKeptDoesNotCountBookmarks(t *testing.T) {
 	g, server, tap := NewWithT(t), newStream(t), New()
 	tap.Hold(ofConfigMaps)
 	watching(t, tap, server.config)

@@ -75,7 +75,7 @@ func TestRules(t *testing.T) {
 			want:   apierrors.IsConflict, status: http.StatusConflict,
 		},
 		"a dropped request does not arrive": {action: Action{Drop: errBroken}, want: isError(errBroken), note: errBroken.Error()},
-		"a lost request takes effect": {
+		"a request whose reply is lost takes effect": {
 			action: Action{Lose: io.ErrUnexpectedEOF}, want: isError(io.ErrUnexpectedEOF),
 			received: true, status: http.StatusOK, note: "its reply was lost: unexpected EOF",
 		},
@@ -137,7 +137,7 @@ func TestActivity(t *testing.T) {
 	g.Expect(create(t.Context(), clients)).NotTo(Succeed())
 	tap.SetRule(func(Request) Action { return Action{Answer: &Answer{Code: http.StatusNotFound}} })
 	_, err := clients.CoreV1().ConfigMaps("here").Get(t.Context(), "absent", metav1.GetOptions{})
-	g.Expect(err).To(HaveOccurred(), "that doesn't count as a failure")
+	g.Expect(err).To(HaveOccurred(), "the object must be absent, which doesn't count as a failure")
 	g.Expect(tap.Activity().Failures).To(Equal(2))
 	tap.CutWatches()
 	g.Expect(tap.Activity().Failures).To(Equal(3))

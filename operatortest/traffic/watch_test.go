@@ -190,7 +190,7 @@ func TestHoldsOverlap(t *testing.T) {
 
 	first(Latest)
 	pendingIn(g, tap, 1)
-	g.Expect(seen.ResultChan()).NotTo(Receive(), "the second hold must still keep it")
+	g.Expect(seen.ResultChan()).NotTo(Receive(), "the second hold must still keep back the event")
 
 	second(Late)
 	g.Expect(next(g, seen)).To(Equal("ADDED a 1"))

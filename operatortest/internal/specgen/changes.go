@@ -31,7 +31,7 @@ type Change struct {
 	// Candidates are specs that differ from the original in this field, in the same way; one accepted candidate is
 	// enough.
 	Candidates []Candidate
-	// Effective means that at least one candidate must make a difference. Removing a field may have the same effect
+	// Effective means that at least one candidate must have a visible effect. Removing a field may have the same effect
 	// as keeping its value.
 	Effective bool
 }

@@ -39,7 +39,7 @@ func (s *Specs) Impossible() []Candidate {
 	return candidates
 }
 
-// impossibleIn calls emit once for each field below a value that can be made impossible, with a copy of the value in
+// impossibleIn calls emit once for each field that can be made impossible below a value, with a copy of the value in
 // which only that field is impossible.
 func (s *Specs) impossibleIn(at position, schema *apiextensionsv1.JSONSchemaProps, value any, emit func(name string, at position, value any)) {
 	switch value := value.(type) {

@@ -48,8 +48,7 @@ type appliedParts struct {
 	isPartial bool
 }
 
-// appliedLeaf is a field that the API server recorded for applier, with its value, or an entry of a list of plain
-// values.
+// appliedLeaf is a field, or an entry of a list of plain values, that the API server recorded for applier.
 type appliedLeaf struct {
 	path  fieldpath.Path
 	value any
@@ -79,7 +78,8 @@ func (t *Trial) applyForeign(ctx context.Context, declared operatortest.Child, c
 	return nil
 }
 
-// usuallyApplied returns what others add to an object of this kind in most clusters, or nil if nothing is known.
+// usuallyApplied returns what others add to an object of this kind in most clusters, or nil if the kit knows nothing to
+// add.
 func (t *Trial) usuallyApplied(child *unstructured.Unstructured) map[string]any {
 	switch kind := child.GroupVersionKind().GroupKind(); kind {
 	case schema.GroupKind{Group: "apps", Kind: "Deployment"}, schema.GroupKind{Group: "apps", Kind: "StatefulSet"}, schema.GroupKind{Group: "apps", Kind: "DaemonSet"}:
@@ -173,7 +173,7 @@ func ownedBy(object *unstructured.Unstructured, manager string) (*fieldpath.Set,
 }
 
 // forgetApplied forgets the applied parts that a merge patch removes, for example because it replaces a list. It computes
-// the patch's result itself: from the stored object, the operator may have removed more.
+// the patch's result itself, because the operator may have removed more from the stored object.
 func (t *Trial) forgetApplied(before *unstructured.Unstructured, patch string) error {
 	known, found := t.applied[before.GetUID()]
 	if !found {
@@ -197,8 +197,7 @@ func (t *Trial) forgetApplied(before *unstructured.Unstructured, patch string) e
 	return nil
 }
 
-// Reapply applies to a child again what others had applied to it, if one of the kit's own patches has removed a part of
-// that.
+// Reapply repeats what others applied to a child, if one of the kit's own patches has removed a part of it.
 func (t *Trial) Reapply(ctx context.Context, declared operatortest.Child, child *unstructured.Unstructured) error {
 	if !t.applied[child.GetUID()].isPartial {
 		return nil

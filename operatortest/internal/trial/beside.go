@@ -14,9 +14,9 @@ import (
 )
 
 // A trial can have a second namespace beside its own. Its operators then watch all namespaces, and the kit shows them
-// only these two. What happens in the second one is observed through a Trial of its own, which has the same operators.
+// only these two. The kit observes the second one through a Trial of its own, which has the same operators.
 
-// NoSecondNamespace returns why an operator can't be tried on two namespaces; empty if it can.
+// NoSecondNamespace returns the reason why an operator can't be tried in two namespaces; empty if it can.
 func (runner *Runner) NoSecondNamespace() string {
 	switch {
 	case runner.clusterScoped[runner.Sample.GroupVersionKind()]:

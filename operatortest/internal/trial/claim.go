@@ -38,8 +38,7 @@ func (t *Trial) versions() []version {
 	return slices.DeleteFunc(t.store.versions(t.Namespace), func(seen version) bool { return !slices.Contains(kinds, seen.GroupVersionKind()) })
 }
 
-// FirstVersion returns a copy of the first version of a resource that matches, of those seen since [Trial.Follow], or
-// nil.
+// FirstVersion returns a copy of the first matching version of a resource since [Trial.Follow], or nil if there is none.
 func (t *Trial) FirstVersion(uid types.UID, matches func(*unstructured.Unstructured) bool) *unstructured.Unstructured {
 	for _, version := range t.versions() {
 		if seen := version.DeepCopy(); seen.GetUID() == uid && matches(seen) {
@@ -53,8 +52,8 @@ func (t *Trial) FirstVersion(uid types.UID, matches func(*unstructured.Unstructu
 // state alone would not show that. Follow must have been called before the resource was created.
 //
 // The first such version is compared with what the API server stored at that moment: all kinds share etcd's revisions,
-// and a list can ask for an earlier one. Nothing else has changed a new resource's children, so a stale cache can't be
-// the reason.
+// and a list can ask for an earlier one. The children of a new resource were no readier at any earlier time, so a stale
+// cache can't be the reason for a false claim.
 func (t *Trial) CheckClaim(ctx context.Context, resource *unstructured.Unstructured) error {
 	claim := t.FirstVersion(resource.GetUID(), func(version *unstructured.Unstructured) bool { return t.Met(version) == nil })
 	if claim == nil {

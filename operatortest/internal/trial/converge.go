@@ -116,7 +116,7 @@ func (t *Trial) Complete(ctx context.Context, resource *unstructured.Unstructure
 	return nil
 }
 
-// isSuspendedJob reports whether a Job is suspended by its owner. For kstatus, such a Job is still in progress.
+// isSuspendedJob reports whether the child is a Job that is suspended. kstatus says that such a Job is in progress.
 func isSuspendedJob(child *unstructured.Unstructured) bool {
 	suspended, _, _ := unstructured.NestedBool(child.Object, "spec", "suspend")
 	return suspended && child.GroupVersionKind().GroupKind() == schema.GroupKind{Group: "batch", Kind: "Job"}

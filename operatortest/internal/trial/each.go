@@ -29,9 +29,9 @@ type allKey struct{}
 // WithAll makes [Each] continue after a failure, and report all failures.
 func WithAll(ctx context.Context) context.Context { return context.WithValue(ctx, allKey{}, true) }
 
-// Each calls a function for 0 to n-1, several in parallel, and returns the error of the lowest number that fails. A
-// failure ends only the calls with higher numbers, so the result doesn't depend on which call is quicker. With
-// [WithAll] it ends none, and the error names the other failures, too.
+// Each calls a function for 0 to n-1, several in parallel, and returns the error of the failed call with the lowest
+// number. A failure ends only the calls with higher numbers, so the result doesn't depend on which call is quicker.
+// With [WithAll], a failure ends no other call, and the error names the other failures, too.
 func Each(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
 	if ctx.Value(allKey{}) != nil {
 		return eachOfAll(ctx, n, do)
@@ -49,7 +49,7 @@ func Each(ctx context.Context, n int, do func(ctx context.Context, i int) error)
 	for i := range n {
 		group.Go(func() error {
 			if contexts[i].Err() != nil {
-				return ctx.Err() // a lower one failed, or the time is up
+				return ctx.Err() // a call with a lower number failed, or the time is up
 			}
 			err := do(contexts[i], i)
 			mu.Lock()

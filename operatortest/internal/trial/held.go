@@ -22,7 +22,7 @@ type Held struct {
 	Waits func(*corev1.Pod) bool
 	// Release lets these pods, and all later ones, become ready.
 	Release func(context.Context) error
-	// End undoes everything.
+	// End removes the admission policy and, if the nodes got a label, that label.
 	End func() error
 }
 
@@ -58,7 +58,7 @@ func (t *Trial) FailPulls(ctx context.Context) (Held, error) {
 			}
 			err := t.waitProbe(ctx, func(pod *corev1.Pod) bool { return !marked(pod) })
 			if err != nil {
-				return fmt.Errorf("wait until the API server leaves new pods alone: %w", err)
+				return fmt.Errorf("wait until the API server no longer changes new pods: %w", err)
 			}
 			pods := &corev1.PodList{}
 			if err := t.Cluster.Admin.List(ctx, pods, client.InNamespace(t.Namespace)); err != nil {
@@ -67,7 +67,7 @@ func (t *Trial) FailPulls(ctx context.Context) (Held, error) {
 			patch := client.RawPatch(types.MergePatchType, []byte(fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, testcluster.UnpullableAnnotation)))
 			for i := range pods.Items {
 				if err := client.IgnoreNotFound(t.Cluster.Admin.Patch(ctx, &pods.Items[i], patch)); err != nil {
-					return fmt.Errorf("let the pod %s pull its images: %w", pods.Items[i].Name, err)
+					return fmt.Errorf("allow the pod %s to pull its images: %w", pods.Items[i].Name, err)
 				}
 			}
 			return nil
@@ -81,7 +81,7 @@ func (t *Trial) FailPulls(ctx context.Context) (Held, error) {
 }
 
 // markPods makes the API server add a key with the value "true" to a map of every new pod in the trial's namespace.
-// It returns once that has taken effect, with a function that ends it.
+// Once that has taken effect, it returns a function that ends it.
 func (t *Trial) markPods(ctx context.Context, path, key string, marked func(*corev1.Pod) bool) (unmark func(context.Context) error, err error) {
 	t.last = nil
 	policy := &admissionregistrationv1.MutatingAdmissionPolicy{
@@ -127,7 +127,7 @@ func (t *Trial) markPods(ctx context.Context, path, key string, marked func(*cor
 func (t *Trial) waitProbe(ctx context.Context, as func(*corev1.Pod) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, testcluster.NamespaceTimeout)
 	defer cancel()
-	last := errors.New("a new pod is not as it should be")
+	last := errors.New("dry runs of new pods show no effect yet")
 	err := wait.PollUntilContextCancel(ctx, testcluster.PollInterval, true, func(ctx context.Context) (bool, error) {
 		probe := &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: t.Namespace, Name: "probe"},

@@ -125,7 +125,7 @@ func TestStatusesAreNoHistory(t *testing.T) {
 func TestBeyond(t *testing.T) {
 	g := NewWithT(t)
 	reference := History{"a was created": 1, "b was created": 2}
-	g.Expect(History{"a was created": 1, "b was created": 1}.Beyond(reference)).To(BeEmpty(), "less often is fine")
+	g.Expect(History{"a was created": 1, "b was created": 1}.Beyond(reference)).To(BeEmpty(), "fewer times than in the reference must be accepted")
 	g.Expect(History{"c went back": 1, "b was created": 3, "a was created": 2}.Beyond(reference)).To(HaveExactElements(
 		"a was created 2 times, and once in an undisturbed lifecycle",
 		"b was created 3 times, and 2 times in an undisturbed lifecycle",

@@ -18,7 +18,7 @@ const (
 	// logLevel is the verbosity of the log that the kit searches. client-go logs the bodies of requests from level 8
 	// on.
 	logLevel = 5
-	// maxLog is how many bytes at the end of a log the kit keeps at most.
+	// maxLog is the largest number of bytes that the kit keeps from the end of a log.
 	maxLog = 8 << 20
 	// lastLines is how many of a log's last lines a failure shows; lastBytes limits their total length.
 	lastLines = 10

@@ -18,7 +18,7 @@ import (
 // QuotaName is the name of the kit's quota, which the API server's message contains when it refuses an object.
 const QuotaName = "operatortest-nothing-more"
 
-// probed is a resource that operators don't create. A dry run shows when the quota refuses limit ranges, and
+// probed is a resource that operators normally don't create. A dry run shows when the quota refuses limit ranges, and
 // therefore also objects of the other resources.
 const probed = "limitranges"
 

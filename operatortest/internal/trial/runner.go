@@ -86,7 +86,8 @@ type end struct {
 	once  sync.Once
 	state state.Snapshot
 	err   error
-	// cutShort means that the caller that tried the spec ran out of time, so err says nothing about the spec.
+	// cutShort means that the caller that tried the spec was cancelled or ran out of time, so err says nothing about the
+	// spec.
 	cutShort bool
 }
 
@@ -165,7 +166,7 @@ func (runner *Runner) WaitAllEnded(ctx context.Context) error {
 		select {
 		case <-ended:
 		case <-ctx.Done():
-			return fmt.Errorf("wait until killed operators have ended: %w", ctx.Err())
+			return fmt.Errorf("wait until all operators have ended: %w", ctx.Err())
 		}
 	}
 	return nil

@@ -37,7 +37,7 @@ type secretWatch struct {
 	stop context.CancelFunc
 
 	mu sync.Mutex
-	// values maps each value to a key and the Secret in which it was found there, as text.
+	// values maps each value to a description of its place: a key, and the name of a Secret.
 	values map[string]string
 	// given is what users wrote into resources, as JSON. It is not secret.
 	given []string
@@ -60,8 +60,8 @@ func (t *Trial) watchSecrets(ctx context.Context) error {
 	return nil
 }
 
-// follow records the Secrets that a watch shows, until the watch ends. What it misses after that is found by the list at
-// the end of the trial, or by other trials.
+// follow records the Secrets that a watch shows, until the watch ends. The list at the end of the trial, or
+// another trial, finds what it misses after that.
 func (w *secretWatch) follow(events watch.Interface) {
 	defer events.Stop()
 	for event := range events.ResultChan() {

@@ -116,7 +116,7 @@ func (runner *Runner) Admits(ctx context.Context, spec map[string]any) (map[stri
 		resource.SetNamespace(runner.drafts)
 	}
 	if err := runner.Cluster.Admin.Create(ctx, resource, Strict, client.DryRunAll); err != nil {
-		return nil, fmt.Errorf("try out a %s of the spec %s: %w", resource.GetKind(), specgen.OneLine(spec), err)
+		return nil, fmt.Errorf("try out a %s with the spec %s: %w", resource.GetKind(), specgen.OneLine(spec), err)
 	}
 	stored, _, err := unstructured.NestedMap(resource.Object, "spec")
 	return stored, err

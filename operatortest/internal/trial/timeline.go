@@ -84,7 +84,7 @@ func (t *Trial) note(at time.Time, verb string, object client.Object, detail str
 
 func target(namespace, name string) string { return strings.TrimPrefix(namespace+"/"+name, "/") }
 
-// timeline merges what the kit did with the operators' requests and the watch events that reached them.
+// timeline merges the kit's own actions, the operators' requests, and the watch events that reached the operators.
 func (t *Trial) timeline() []report.Entry {
 	t.actsMu.Lock()
 	entries := slices.Clone(t.acts)
