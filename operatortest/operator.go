@@ -22,9 +22,8 @@ type Operator struct {
 
 	// Run runs the operator against the API server of the configuration, until the context ends and the work in
 	// progress is finished. The kit may run several operators at once in one process, so an operator must listen on free
-	// ports, or on none. It may return an error before its first write if the API server doesn't
-	// answer: the kit then starts it again. If the context's cause is traffic.ErrKilled, the operator must end
-	// immediately, as after kill -9.
+	// ports, or on none. If requests fail, Run may return an error before its first write: the kit then starts it again,
+	// a few times. If the context's cause is traffic.ErrKilled, the operator must end immediately, as after kill -9.
 	//
 	// The context has a logger, which klog.FromContext and controller-runtime's log.FromContext return. The kit searches
 	// the logger's output for panics and for the values of Secrets. Pass the logger to a manager as ctrl.Options.Logger.
@@ -60,7 +59,7 @@ type Operator struct {
 	// its desired state; "Ready" if empty.
 	Condition string
 	// Converged returns an error that says what is missing, until the status says that the current spec is fulfilled. Set it
-	// for an operator that has no such condition, or that reports a phase instead; nil for an operator with a Condition.
+	// for an operator without such a condition, such as an operator that reports a phase; nil for one with a Condition.
 	Converged func(resource *unstructured.Unstructured) error
 	// Children are the objects that the operator creates for a resource. It may create no others, except Events and Leases.
 	Children []Child
@@ -139,7 +138,7 @@ type RunOptions struct {
 	Namespace string
 	// Resync is how often the informers pass all objects to the handlers again; zero for the operator's default.
 	Resync time.Duration
-	// LeaderElection is nil for an operator that works without it.
+	// LeaderElection is nil if the operator must run without leader election.
 	LeaderElection *LeaderElection
 	// Webhooks says where to serve webhooks. Nil unless [Operator.ServesWebhooks] is true.
 	Webhooks *WebhookServer

@@ -91,15 +91,15 @@ type File struct {
 	Required map[string]string `json:"required,omitempty"`
 	// Unmeetable lists specs that the API server accepts but the operator can't fulfil.
 	Unmeetable []Unmeetable `json:"unmeetable,omitempty"`
-	// Normalize removes what differs between two resources with the same spec before they are compared.
+	// Normalize lists the differences to ignore when two resources with the same spec are compared.
 	Normalize []Normalize `json:"normalize,omitempty"`
 	// LeftOut lists behaviours, and parts of behaviours such as collision/event, that don't fit the operator, each with
 	// the reason, which the report shows. [operatortest.Operator] lists the parts.
 	LeftOut map[string]string `json:"leftOut,omitempty"`
 	// Seed is the seed of random specs; 1 if zero.
 	Seed int64 `json:"seed,omitempty"`
-	// MaxPause is the longest time for which the operator may do nothing although it has something left to do, such as
-	// 5s: the interval at which it polls or requeues. If the operator pauses for longer than that, the kit stops
+	// MaxPause is the longest time, such as 5s, for which the operator may do nothing although it has something left to
+	// do: the interval at which it polls or requeues. If the operator pauses for longer than that, the kit stops
 	// waiting, even before Timeout.
 	MaxPause string `json:"maxPause,omitempty"`
 	// Timeout bounds each wait for the operator, such as 30s; a minute if empty.

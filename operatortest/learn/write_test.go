@@ -12,7 +12,7 @@ import (
 	"example.com/operator-workshop/operatortest/config"
 )
 
-// Whatever the runs found, the rendered file can be read.
+// config.Load must be able to read the rendered file.
 func TestRender(t *testing.T) {
 	g := NewWithT(t)
 	first, second := run{resource: greeting(t, "one")}, run{resource: greeting(t, "two")}

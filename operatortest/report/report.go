@@ -113,7 +113,7 @@ type Entry struct {
 	// Reply is the status of the reply, and what else happened to the request. For a watch event, it is the object's resource
 	// version; for a write of the kit, its patch or error.
 	Reply string `json:"reply"`
-	// Injected means that the kit interfered with the request, or that the request failed.
+	// Injected means that the operator got an error or no reply, from the kit or from the API server.
 	Injected bool `json:"injected,omitempty"`
 }
 

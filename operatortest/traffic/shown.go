@@ -39,7 +39,7 @@ func (t *Tap) Events() []Event {
 func (t *Tap) Watching(match func(Request) bool) int { return len(t.openWatches(match)) }
 
 // Kept returns the number of events about objects that matching watches are holding back.
-// Once a change is among them, the operator's next read from its cache is certainly stale.
+// If one of these events reports a change, the operator's cache is stale.
 func (t *Tap) Kept(match func(Request) bool) int {
 	kept := 0
 	for _, watch := range t.openWatches(match) {

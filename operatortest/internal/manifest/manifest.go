@@ -1,4 +1,4 @@
-// Package manifest reads the YAML files that describe an operator: samples, samples that must be refused, and roles.
+// Package manifest reads YAML files that describe an operator, such as its samples and roles.
 package manifest
 
 import (

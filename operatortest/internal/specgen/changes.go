@@ -59,8 +59,8 @@ func (s *Specs) OtherThan(places []string) map[string]any {
 	return spec
 }
 
-// Changes returns all changes of one field of the sample, and of the fields of objects that can be added to it. It
-// also returns the paths of the fields for which no value is known.
+// Changes returns all changes of a single field of the sample, or of an object that can be added to it. It also
+// returns the paths of the fields for which no value is known.
 func (s *Specs) Changes() (changes []Change, unknown []string) {
 	changes, unknown = s.changesBelow("", s.Base)
 	slices.Sort(unknown)

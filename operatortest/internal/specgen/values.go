@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// near is how many steps away a bound may be and still be tried: an object with a million pods would show nothing
+	// near is the largest distance in steps at which a bound is tried: an object with a million pods would show nothing
 	// more.
 	near = 100
 	// longString is the highest maximum length of a string that is tried: many names in Kubernetes may be that long.

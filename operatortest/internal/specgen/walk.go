@@ -30,7 +30,7 @@ func (p position) key(key string) position {
 	return position{p.Path + ".*", p.Place + "." + key}
 }
 
-// Choice is what one field can be changed to.
+// Choice contains a field's current value, and the values to which the field can be changed.
 type Choice struct {
 	position
 	// current is the field's current value, which is always possible.

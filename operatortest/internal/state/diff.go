@@ -13,8 +13,8 @@ import (
 // contextLines is how many equal lines a difference shows around those that differ.
 const contextLines = 3
 
-// Diff shows in YAML what is expected (-) and what was found instead (+). It is empty if both are the same. Nil has
-// no lines at all.
+// Diff shows in YAML what is expected (-) and what was found instead (+). It is empty if both are the same. A nil
+// value has no lines.
 func Diff(wanted, found any) string {
 	if equality.Semantic.DeepEqual(wanted, found) {
 		return ""

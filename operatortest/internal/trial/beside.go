@@ -13,7 +13,7 @@ import (
 	"example.com/operator-workshop/operatortest/traffic"
 )
 
-// A trial can have a second namespace beside its own. Its operators then watch all namespaces, and the kit shows them
+// A trial can have a second namespace. Its operators then watch all namespaces, and the kit shows them
 // only these two. The kit observes the second one through a Trial of its own, which has the same operators.
 
 // NoSecondNamespace returns the reason why an operator can't be tried in two namespaces; empty if it can.

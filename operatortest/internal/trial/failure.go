@@ -49,7 +49,7 @@ func Forbidden(err error) []string {
 	return refused
 }
 
-// Unwrap returns the failure without its logs.
+// Unwrap returns the error of the trial without the operators' requests and logs.
 func (f *failure) Unwrap() error { return f.cause }
 
 func (f *failure) Error() string {

@@ -28,8 +28,8 @@ const (
 )
 
 // pause ends a wait for an operator that has done nothing for longer than Operator.MaxPause allows, while no one else had
-// anything left to do. Like Stillness, it counts looks, not time. One look in each second is at the API server, so a slow API
-// server makes the pause longer.
+// anything left to do. Like Stillness, it counts looks, not time. One look in each second asks the API server, so a slow
+// API server makes the pause longer.
 type pause struct {
 	trial *Trial
 	seen  activity

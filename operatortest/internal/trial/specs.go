@@ -92,8 +92,8 @@ func (runner *Runner) OtherSpec(ctx context.Context) (map[string]any, error) {
 	return spec, err
 }
 
-// SecondSpec returns a spec for a resource beside the sample. It also differs from the sample's in fields that can't
-// be changed later, such as a name.
+// SecondSpec returns a spec for a second resource. It differs from the sample's spec even in fields that can't be
+// changed later, such as a name.
 func (runner *Runner) SecondSpec(ctx context.Context) (map[string]any, error) {
 	known, err := runner.Specs(ctx)
 	if err != nil {
