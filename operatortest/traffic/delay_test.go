@@ -28,7 +28,7 @@ func TestADelayedRequestArrives(t *testing.T) {
 
 			g.Eventually(result).WithTimeout(waitTimeout).Should(Receive(HaveOccurred()))
 			g.Expect(server.received.Load()).To(BeZero())
-			g.Expect(tap.Requests()[0].Done).To(BeFalse(), "it must still be in flight")
+			g.Expect(tap.Requests()[0].Done).To(BeFalse(), "the request must still be in flight")
 			close(arrive)
 			g.Eventually(tap.Requests).WithTimeout(waitTimeout).Should(HaveExactElements(And(HaveField("Done", true), HaveField("Status", http.StatusOK))))
 			g.Expect(server.received.Load()).To(BeEquivalentTo(1))

@@ -222,7 +222,7 @@ func TestAnswerLooksLikeTheAPIServers(t *testing.T) {
 	}
 }
 
-// client-go itself retries a request that gets such a reply; the operator only sees a delay.
+// client-go itself retries a request whose reply has a Retry-After header; the operator only sees a delay.
 func TestRetryAfterIsObeyed(t *testing.T) {
 	g, server, tap := NewWithT(t), newServer(t), New()
 	asked := 0
