@@ -33,7 +33,7 @@ func expectCredentials(ctx context.Context, kluster *klusterv1alpha1.Kluster, re
 func expectKept(ctx context.Context, kluster *klusterv1alpha1.Kluster) {
 	GinkgoHelper()
 	consistently(ctx, func(g Gomega) {
-		g.Expect(cluster.Client.Get(ctx, client.ObjectKeyFromObject(kluster), kluster)).To(Succeed(), "removing the finalizer now leaves a cluster behind")
+		g.Expect(cluster.Client.Get(ctx, client.ObjectKeyFromObject(kluster), kluster)).To(Succeed(), "the Kluster must stay until its cluster is gone")
 	})
 	Expect(clouds.of(kluster.Namespace).Clusters()).To(HaveLen(1))
 }
@@ -77,7 +77,7 @@ var _ = Describe("the cloud's account", func() {
 		Expect(clouds.of(namespace).Effective("delete cluster")).To(HaveLen(1))
 	}, SpecTimeout(specTimeout))
 
-	It("is waited for in a deletion, even if no ID is known", func(ctx SpecContext) {
+	It("is needed for a deletion even if no ID is known", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		account := clouds.of(namespace)
 		_, theirToken := strangersAccount(namespace)

@@ -52,7 +52,7 @@ func TestTheFinalizerComesFirst(t *testing.T) {
 			}
 			r.api.PrependReactor("patch", "klusters", withNewVersion(slices.Clone(r.api.ReactionChain)))
 			g.Expect(r.step(t)).To(Succeed())
-			g.Expect(r.cloud.Journal()).To(BeEmpty(), "the first request to the cloud comes after the finalizer, see reconcile in reconcile.go")
+			g.Expect(r.cloud.Journal()).To(BeEmpty(), "the first request to the cloud must come after the finalizer, see reconcile in reconcile.go")
 			sent := patches(r.api.Actions())
 			if test.want == nil {
 				g.Expect(sent).To(BeEmpty(), "a stale Kluster stays as it is, and one that is being deleted can't get a new finalizer, see reconcile in reconcile.go and needsFinalizer in metadata.go")
@@ -100,9 +100,9 @@ func TestReadToken(t *testing.T) {
 			change:     func(secret *corev1.Secret) { secret.Data = map[string][]byte{"password": []byte(value)} },
 			wantReason: "TokenMissing", wantMessage: `"token"`,
 		},
-		"white space":  {change: func(secret *corev1.Secret) { secret.Data["token"] = []byte(" \n") }, wantReason: "TokenMissing", wantMessage: `"token"`},
-		"two lines":    {change: func(secret *corev1.Secret) { secret.Data["token"] = []byte(value + "\n" + value) }, wantReason: "TokenMissing", wantMessage: `"token"`},
-		"another sign": {change: func(secret *corev1.Secret) { secret.Data["token"] = []byte(value + "ß") }, wantReason: "TokenMissing", wantMessage: `"token"`},
+		"white space":               {change: func(secret *corev1.Secret) { secret.Data["token"] = []byte(" \n") }, wantReason: "TokenMissing", wantMessage: `"token"`},
+		"two lines":                 {change: func(secret *corev1.Secret) { secret.Data["token"] = []byte(value + "\n" + value) }, wantReason: "TokenMissing", wantMessage: `"token"`},
+		"a character outside ASCII": {change: func(secret *corev1.Secret) { secret.Data["token"] = []byte(value + "ß") }, wantReason: "TokenMissing", wantMessage: `"token"`},
 	}
 	_, _, withoutSecret := (&controller{clients: &clients{kube: kubefake.NewClientset()}}).readToken(t.Context(), storedKluster())
 	for name, test := range tests {
@@ -129,7 +129,7 @@ func TestReadToken(t *testing.T) {
 			g.Expect(isBlocked).To(BeTrue(), "expected blockedByToken, found: %v", err)
 			g.Expect(blocking.reason).To(Equal(test.wantReason))
 			g.Expect(blocking.credentials).To(BeTrue(), "the condition CredentialsReady must report it")
-			g.Expect(blocking.message).To(And(ContainSubstring(test.wantMessage), Not(ContainSubstring(value))), "the message says what is wrong, with any key in quotation marks, but never contains the value, see readToken in token.go")
+			g.Expect(blocking.message).To(And(ContainSubstring(test.wantMessage), Not(ContainSubstring(value))), "the message must say what is wrong, with any key in quotation marks, and must not contain the value, see readToken in token.go")
 			if !test.absent {
 				g.Expect(err.Error()).NotTo(Equal(fmt.Sprint(withoutSecret)), "now there is a Secret: the message must say what is wrong with it, see readToken in token.go")
 			}
@@ -181,7 +181,7 @@ func TestConnect(t *testing.T) {
 			blocking, isBlocked := errors.AsType[*blockedError](err)
 			g.Expect(isBlocked).To(BeTrue(), "another account does not know the cluster: expected blockedByToken, found: %v, see connect in token.go", err)
 			g.Expect(blocking.reason).To(Equal(klusterv1alpha1.ReasonAnotherAccount))
-			g.Expect(blocking.message).To(And(ContainSubstring("acme"), ContainSubstring("theirs")), "the message names both accounts, see connect in token.go")
+			g.Expect(blocking.message).To(And(ContainSubstring("acme"), ContainSubstring("theirs")), "the message must name both accounts, see connect in token.go")
 			g.Expect(blocking.credentials).To(BeTrue(), "the token is the problem, see blockedByToken in errors.go")
 		})
 	}
@@ -261,17 +261,17 @@ func TestConnectProtectsTheSecret(t *testing.T) {
 				if test.wantMessage != "" {
 					g.Expect(blocking.message).To(And(ContainSubstring("digitalocean"), ContainSubstring(test.wantMessage)), "see protectSecret in token.go")
 				}
-				g.Expect(blocking.credentials).To(Equal(!test.refused), "the condition CredentialsReady says whether the token is the problem, see blockedByToken in errors.go")
+				g.Expect(blocking.credentials).To(Equal(!test.refused), "the condition CredentialsReady must say whether the token is the problem, see blockedByToken in errors.go")
 				g.Expect(blocking.transient != nil).To(Equal(test.refused), "a policy may change at any time, and no event announces that")
 			} else {
 				g.Expect(err).NotTo(HaveOccurred(), "see protectSecret in token.go")
 			}
 			if test.wantProtected {
 				want = append(want, tokenFinalizer(kluster))
-				g.Expect(observed.tokenSecret).To(HaveValue(HaveField("Finalizers", ConsistOf(want))), "the observation has the Secret as it is now, see protectSecret in token.go")
+				g.Expect(observed.tokenSecret).To(HaveValue(HaveField("Finalizers", ConsistOf(want))), "the observation must contain the Secret as it is now, see protectSecret in token.go")
 				g.Expect(patches(r.kube.Actions())).To(ConsistOf(ContainSubstring(`"uid":"uid-of-token"`)), "the UID protects a later Secret with the same name, see patchTokenFinalizer in token.go")
 			}
-			g.Expect(r.secret(t).Finalizers).To(ConsistOf(want), "see protectSecret in token.go: other Klusters' finalizers stay")
+			g.Expect(r.secret(t).Finalizers).To(ConsistOf(want), "see protectSecret in token.go: other Klusters' finalizers must stay")
 		})
 	}
 }
@@ -345,8 +345,8 @@ func TestTheIntentIsWrittenFirst(t *testing.T) {
 		return nil, nil
 	})
 	g.Expect(r.steps(t)).To(Succeed())
-	g.Expect(recorded).To(HaveKey(klusterv1alpha1.CreatePendingAnnotation), "the create intent is recorded before the cloud is asked for a cluster, see create in reconcile.go")
-	g.Expect(recorded).To(HaveKeyWithValue(klusterv1alpha1.ExternalAccountAnnotation, "0b5c0a52-0000-4000-8000-0000000000bb"), "and names the account, see recordCreatePending in metadata.go")
+	g.Expect(recorded).To(HaveKey(klusterv1alpha1.CreatePendingAnnotation), "the create intent must be recorded before the cloud is asked for a cluster, see create in reconcile.go")
+	g.Expect(recorded).To(HaveKeyWithValue(klusterv1alpha1.ExternalAccountAnnotation, "0b5c0a52-0000-4000-8000-0000000000bb"), "the create intent must also name the account, see recordCreatePending in metadata.go")
 	g.Expect(patches(r.api.Actions())).To(ContainElement(And(ContainSubstring(klusterv1alpha1.ExternalAccountAnnotation), ContainSubstring(`"resourceVersion":"30"`))),
 		"with the resource version, the API server refuses the intent if the Kluster has changed, see recordCreatePending in metadata.go")
 }

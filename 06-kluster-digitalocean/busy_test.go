@@ -67,11 +67,11 @@ var _ = Describe("a busy cloud", func() {
 		eventually(ctx, func(g Gomega) {
 			all := append(eventsOf(ctx, g, klusters[0]), eventsOf(ctx, g, klusters[1])...)
 			all = slices.DeleteFunc(all, func(reason string) bool { return reason != klusterv1alpha1.ReasonUnavailable })
-			g.Expect(all).To(HaveLen(1), "only the Kluster whose request got that answer reports it")
+			g.Expect(all).To(HaveLen(1), "only the Kluster whose request got that answer must report it")
 		})
 	}, SpecTimeout(specTimeout))
 
-	It("delays Klusters that are created or deleted during the pause, and they report it", func(ctx SpecContext) {
+	It("delays Klusters that are created or deleted during a pause, and they report the pause", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		account := clouds.of(namespace)
 		options := testOptions(namespace)
@@ -92,7 +92,7 @@ var _ = Describe("a busy cloud", func() {
 		expectReason(ctx, third, klusterv1alpha1.ReasonRunning)
 	}, SpecTimeout(specTimeout))
 
-	It("gets no more than --do-api-qps from all workers together", func(ctx SpecContext) {
+	It("gets no more requests than --do-api-qps allows, from all workers together", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		account := clouds.of(namespace)
 		options := testOptions(namespace)
@@ -198,7 +198,7 @@ var _ = Describe("a busy cloud", func() {
 		}
 	}, SpecTimeout(2*specTimeout))
 
-	It("has its requests counted, by method and status code", func(ctx SpecContext) {
+	It("gets requests, which a metric counts by method and status code", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		before := map[string]float64{}
 		for _, code := range []string{"201", "429", "none"} {

@@ -14,7 +14,7 @@ import (
 	"example.com/operator-workshop/06-kluster-digitalocean/internal/cloud"
 )
 
-func TestBudgets(t *testing.T) {
+func TestAPauseAppliesToOneToken(t *testing.T) {
 	g := NewWithT(t)
 	var requests atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(writer http.ResponseWriter, _ *http.Request) {
@@ -32,7 +32,7 @@ func TestBudgets(t *testing.T) {
 	for range 2 { // the pause also holds for requests about other Klusters
 		_, err = open("one").Find(t.Context(), cloud.Owner{UID: "another"})
 		wait, unsent := errors.AsType[*rateLimitedError](cloudError(err))
-		g.Expect(unsent).To(BeTrue(), "the pause is the token's, see tokenState in cloud.go, found: %v", err)
+		g.Expect(unsent).To(BeTrue(), "the pause must apply to all requests with the token, see tokenState in cloud.go, found: %v", err)
 		g.Expect(wait.left).To(BeNumerically("~", time.Hour, time.Minute))
 	}
 	g.Expect(requests.Load()).To(BeEquivalentTo(1))

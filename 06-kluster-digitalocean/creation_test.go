@@ -82,7 +82,7 @@ var _ = Describe("one Kluster makes one cluster", func() {
 		expectReason(ctx, second, klusterv1alpha1.ReasonNameTaken)
 		Expect(second.Status.KlusterID).To(BeEmpty(), "the cluster is not this Kluster's")
 		consistently(ctx, func(g Gomega) {
-			g.Expect(account.Clusters()).To(ConsistOf(before), "the other's cluster stays as it is")
+			g.Expect(account.Clusters()).To(ConsistOf(before), "the other's cluster must stay as it is")
 			g.Expect(requests(account, http.MethodPut, http.MethodDelete)).To(BeEmpty())
 		})
 		Expect(account.Effective("create cluster")).To(BeEmpty())
@@ -144,7 +144,7 @@ var _ = Describe("one Kluster makes one cluster", func() {
 		expectCondition(kluster, klusterv1alpha1.ConditionProvisioned, metav1.ConditionTrue, klusterv1alpha1.ReasonRunning)
 		consistently(ctx, func(g Gomega) {
 			g.Expect(account.Effective("create cluster")).To(HaveLen(1), "see act in reconcile.go")
-			g.Expect(kluster.Status.KlusterID).To(Equal(id), "the ID is recorded once")
+			g.Expect(kluster.Status.KlusterID).To(Equal(id), "the recorded ID must not change")
 		})
 		expectGone(ctx, kluster)
 	}, SpecTimeout(specTimeout))

@@ -78,7 +78,7 @@ func (c *controller) release(ctx context.Context, kluster *klusterv1alpha1.Klust
 	return nil
 }
 
-// consistencyWindow returns how much longer a missing cluster may still appear, or a duration of 0 or less if the
+// consistencyWindow returns how much longer a missing cluster may take to appear, or a duration of 0 or less if the
 // cluster is gone. The cloud is eventually consistent: for a moment, a new cluster may be missing both from the list
 // and under its ID. A cluster that has run was shown before, so it has no window if its ID is known. The
 // window begins when the operator first misses the cluster. By then, no create request is in progress, because two

@@ -36,7 +36,7 @@ var _ = Describe("a deleted Kluster stays until its cluster is gone", func() {
 		disturb(account, faults...)
 		expectGone(ctx, kluster)
 		Expect(account.Clusters()).To(BeEmpty())
-		Expect(account.Effective("delete cluster")).To(HaveLen(1), "one deletion takes effect")
+		Expect(account.Effective("delete cluster")).To(HaveLen(1), "exactly one deletion must take effect")
 	},
 		Entry("the deletion is dropped before it takes effect", []doks.Fault{deleting(doks.FaultDrop, false)}, SpecTimeout(specTimeout)),
 		Entry("the deletion takes effect, and the connection drops", []doks.Fault{deleting(doks.FaultDrop, true)}, SpecTimeout(specTimeout)),
@@ -80,7 +80,7 @@ var _ = Describe("a deleted Kluster stays until its cluster is gone", func() {
 		ready := expectReason(ctx, kluster, klusterv1alpha1.ReasonDeleting)
 		Expect(ready.Message).To(ContainSubstring(kluster.Status.KlusterID), "people need the ID to report the problem to the cloud")
 		consistently(ctx, func(g Gomega) {
-			g.Expect(cluster.Client.Get(ctx, client.ObjectKeyFromObject(kluster), kluster)).To(Succeed(), "removing the finalizer now leaves a cluster behind")
+			g.Expect(cluster.Client.Get(ctx, client.ObjectKeyFromObject(kluster), kluster)).To(Succeed(), "the Kluster must stay until its cluster is gone")
 		})
 		Expect(account.Remove(kluster.Status.KlusterID)).To(Succeed())
 		expectGone(ctx, kluster)
@@ -222,7 +222,7 @@ var _ = Describe("a deleted Kluster stays until its cluster is gone", func() {
 		Expect(account.Effective("delete cluster")).To(HaveLen(1))
 	}, SpecTimeout(specTimeout))
 
-	It("even if someone deleted the cluster in the cloud long ago", func(ctx SpecContext) {
+	It("but not if someone has already deleted the cluster in the cloud", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		account := clouds.of(namespace)
 		startOperator(testOptions(namespace))

@@ -18,7 +18,7 @@ import (
 //
 //	error                          in the status                          the next reconcile
 //	blockedError, terminal         immediately                            after requeueAfter, or --retry-interval
-//	blockedError, transient        after failureThreshold errors in a row with backoff
+//	blockedError, transient        after failureThreshold failures        with backoff
 //	rateLimitedError               only if the status is out of date      when the cloud's pause is over
 //	any other: the API server's    never                                  with backoff; if isExpected, without an error in the log
 

@@ -71,7 +71,7 @@ func TestErrorsOfTheAPIServer(t *testing.T) {
 	tests := map[string]struct {
 		err error
 		// wantExpected means that the operator retries without logging an error, and wantRefusal that it reports the
-		// error in the status. With neither, it only logs the error.
+		// error in the status. With neither, it retries, and logs the error.
 		wantExpected, wantRefusal bool
 	}{
 		"another client was faster":             {err: apierrors.NewConflict(secrets, "web", errors.New("changed")), wantExpected: true},

@@ -97,7 +97,7 @@ func TestActOnWhatIsFound(t *testing.T) {
 				blocking, isBlocked := errors.AsType[*blockedError](err)
 				g.Expect(isBlocked).To(BeTrue(), "expected %s, found: %v, see act in reconcile.go", test.wantReason, err)
 				g.Expect(blocking.reason).To(Equal(test.wantReason))
-				g.Expect(patches(r.api.Actions())).To(BeEmpty(), "the record stays as it is")
+				g.Expect(patches(r.api.Actions())).To(BeEmpty(), "the record must stay as it is")
 				return
 			}
 			g.Expect(err).NotTo(HaveOccurred())

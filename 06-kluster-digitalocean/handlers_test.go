@@ -66,7 +66,7 @@ func TestHandlers(t *testing.T) {
 			event: func(c *controller) { c.secretChanged(cache.DeletedFinalStateUnknown{Obj: stored}) },
 			want:  []string{"front"},
 		},
-		"a resync of a Secret": {
+		"an unchanged Secret arrives again": {
 			event: func(c *controller) { c.secretUpdated(stored, stored) },
 		},
 		"a Secret loses its owner": {
@@ -109,7 +109,7 @@ func TestHandlers(t *testing.T) {
 				queued = append(queued, key.Name)
 				c.queue.Done(key)
 			}
-			g.Expect(queued).To(ConsistOf(test.want), "the Klusters that a worker looks at, see handlers.go")
+			g.Expect(queued).To(ConsistOf(test.want), "the queue must contain exactly these Klusters, see handlers.go")
 		})
 	}
 }

@@ -45,7 +45,7 @@ var _ = Describe("the kubeconfig", func() {
 		clock.SetTime(now.Add(4 * 24 * time.Hour)) // less than two thirds of 7 days
 		consistently(ctx, func(g Gomega) {
 			g.Expect(cluster.Client.Get(ctx, key, secret)).To(Succeed())
-			g.Expect(secret.Data[kubeconfigKey]).To(Equal(first), "credentials that need no replacement yet stay")
+			g.Expect(secret.Data[kubeconfigKey]).To(Equal(first), "credentials that need no replacement yet must stay")
 		})
 		clock.SetTime(now.Add(5 * 24 * time.Hour))
 		eventually(ctx, func(g Gomega) {
@@ -257,7 +257,7 @@ func TestCheckKubeconfig(t *testing.T) {
 			_, err := r.create(silent(t.Context()), pendingKluster(), observation{cloud: account, account: "acme"})
 			stored, listErr := r.kube.CoreV1().Secrets(r.namespace).List(t.Context(), metav1.ListOptions{})
 			g.Expect(listErr).NotTo(HaveOccurred())
-			g.Expect(stored.Items).To(HaveLen(secrets), "a dry run stores nothing, see tryKubeconfig in kubeconfig.go")
+			g.Expect(stored.Items).To(HaveLen(secrets), "a dry run must store nothing, see tryKubeconfig in kubeconfig.go")
 			if test.wantReason == "" {
 				g.Expect(err).NotTo(HaveOccurred())
 				g.Expect(account.changes).To(ConsistOf("create"))
@@ -286,8 +286,8 @@ func TestValidity(t *testing.T) {
 		"it was edited":                {change: func(secret *corev1.Secret) { secret.Data[kubeconfigKey] = []byte("kind: Pod") }},
 		"its key is gone":              {change: func(secret *corev1.Secret) { delete(secret.Data, kubeconfigKey) }},
 		"its digest is gone":           {change: func(secret *corev1.Secret) { delete(secret.Annotations, digestAnnotation) }},
-		"its time is gone":             {change: func(secret *corev1.Secret) { delete(secret.Annotations, refreshAnnotation) }},
-		"its time is not a time":       {change: func(secret *corev1.Secret) { secret.Annotations[refreshAnnotation] = "soon" }},
+		"its refresh time is gone":     {change: func(secret *corev1.Secret) { delete(secret.Annotations, refreshAnnotation) }},
+		"its refresh time is invalid":  {change: func(secret *corev1.Secret) { secret.Annotations[refreshAnnotation] = "soon" }},
 		"another key was added":        {change: func(secret *corev1.Secret) { secret.Data["theirs"] = []byte("x") }, want: true},
 	}
 	for name, test := range tests {

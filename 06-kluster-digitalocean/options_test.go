@@ -18,30 +18,30 @@ func TestCommandRefuses(t *testing.T) {
 		args []string
 		want string
 	}{
-		"an unknown flag":              {args: []string{"--colour=red"}, want: "flag provided but not defined: -colour: --help lists the flags"},
-		"no worker":                    {args: []string{"--workers=0"}, want: "--workers=0: at least 1 is needed"},
-		"a negative resync":            {args: []string{"--resync-period=-1s"}, want: "--resync-period=-1s: give 0 for never"},
-		"no time to drain":             {args: []string{"--drain-timeout=0s"}, want: "--drain-timeout=0s: give a positive duration"},
-		"no time between polls":        {args: []string{"--poll-interval=0s"}, want: "--poll-interval, --observe-interval, --retry-interval, --consistency-window: give positive durations"},
-		"no time between looks":        {args: []string{"--observe-interval=-1s"}, want: "give positive durations"},
-		"no time between tries":        {args: []string{"--retry-interval=0s"}, want: "give positive durations"},
-		"no consistency window":        {args: []string{"--consistency-window=0s"}, want: "give positive durations"},
-		"a cloud without a scheme":     {args: []string{"--do-api-url=api.example.com"}, want: "--do-api-url=api.example.com: give a URL such as https://api.digitalocean.com/"},
-		"a cloud without a host":       {args: []string{"--do-api-url=https://"}, want: "give a URL such as"},
-		"a cloud over another scheme":  {args: []string{"--do-api-url=ftp://api.example.com"}, want: "give a URL such as"},
-		"a cloud with an invalid URL":  {args: []string{"--do-api-url=https://[::1"}, want: "give a URL such as"},
-		"a cloud with a path":          {args: []string{"--do-api-url=https://api.example.com/v2"}, want: "--do-api-url=https://api.example.com/v2: give scheme and host only"},
-		"a cloud with a query":         {args: []string{"--do-api-url=https://api.example.com/?page=1"}, want: "give scheme and host only"},
-		"a cloud with a user":          {args: []string{"--do-api-url=https://somebody@api.example.com/"}, want: "give scheme and host only"},
-		"a cloud over plain HTTP":      {args: []string{"--do-api-url=http://api.example.com"}, want: "the token would travel in the clear"},
-		"a cloud at a private address": {args: []string{"--do-api-url=http://10.0.0.1:8080"}, want: "the token would travel in the clear"},
-		"a rate of zero":               {args: []string{"--do-api-qps=0"}, want: "--do-api-qps=0 --do-api-burst=20: give a positive rate"},
-		"no burst for the cloud":       {args: []string{"--do-api-burst=0"}, want: "--do-api-qps=1 --do-api-burst=0: give a positive rate"},
-		"a rate without a burst":       {args: []string{"--kube-api-qps=5"}, want: "--kube-api-qps=5 --kube-api-burst=-1: give both at least 1"},
-		"a Lease shorter than renewal": {args: []string{"--leader-elect", "--leader-election-lease-duration=5s"}, want: "--leader-election-renew-deadline=10s must be shorter than"},
-		"no cluster":                   {want: "no cluster: give --kubeconfig, set KUBECONFIG, or run in a pod"},
-		"a kubeconfig that is missing": {args: []string{"--kubeconfig=missing"}, want: "read the kubeconfig: stat missing: no such file"},
-		"a cluster that is not there":  {args: []string{"--kubeconfig=" + kubeconfigFor(t, unusedAddress(t))}, want: "connection refused"},
+		"an unknown flag":                         {args: []string{"--colour=red"}, want: "flag provided but not defined: -colour: --help lists the flags"},
+		"no worker":                               {args: []string{"--workers=0"}, want: "--workers=0: at least 1 is needed"},
+		"a negative resync":                       {args: []string{"--resync-period=-1s"}, want: "--resync-period=-1s: give 0 for never"},
+		"no time to drain":                        {args: []string{"--drain-timeout=0s"}, want: "--drain-timeout=0s: give a positive duration"},
+		"no time between polls":                   {args: []string{"--poll-interval=0s"}, want: "--poll-interval, --observe-interval, --retry-interval, --consistency-window: give positive durations"},
+		"no time between looks":                   {args: []string{"--observe-interval=-1s"}, want: "give positive durations"},
+		"no time between tries":                   {args: []string{"--retry-interval=0s"}, want: "give positive durations"},
+		"no consistency window":                   {args: []string{"--consistency-window=0s"}, want: "give positive durations"},
+		"a cloud without a scheme":                {args: []string{"--do-api-url=api.example.com"}, want: "--do-api-url=api.example.com: give a URL such as https://api.digitalocean.com/"},
+		"a cloud without a host":                  {args: []string{"--do-api-url=https://"}, want: "give a URL such as"},
+		"a cloud over another scheme":             {args: []string{"--do-api-url=ftp://api.example.com"}, want: "give a URL such as"},
+		"a cloud with an invalid URL":             {args: []string{"--do-api-url=https://[::1"}, want: "give a URL such as"},
+		"a cloud with a path":                     {args: []string{"--do-api-url=https://api.example.com/v2"}, want: "--do-api-url=https://api.example.com/v2: give scheme and host only"},
+		"a cloud with a query":                    {args: []string{"--do-api-url=https://api.example.com/?page=1"}, want: "give scheme and host only"},
+		"a cloud with a user":                     {args: []string{"--do-api-url=https://somebody@api.example.com/"}, want: "give scheme and host only"},
+		"a cloud over plain HTTP":                 {args: []string{"--do-api-url=http://api.example.com"}, want: "the token would travel in the clear"},
+		"a cloud at a private address":            {args: []string{"--do-api-url=http://10.0.0.1:8080"}, want: "the token would travel in the clear"},
+		"a rate of zero":                          {args: []string{"--do-api-qps=0"}, want: "--do-api-qps=0 --do-api-burst=20: give a positive rate"},
+		"no burst for the cloud":                  {args: []string{"--do-api-burst=0"}, want: "--do-api-qps=1 --do-api-burst=0: give a positive rate"},
+		"a rate without a burst":                  {args: []string{"--kube-api-qps=5"}, want: "--kube-api-qps=5 --kube-api-burst=-1: give both at least 1"},
+		"a Lease shorter than the renew deadline": {args: []string{"--leader-elect", "--leader-election-lease-duration=5s"}, want: "--leader-election-renew-deadline=10s must be shorter than"},
+		"no cluster":                              {want: "no cluster: give --kubeconfig, set KUBECONFIG, or run in a pod"},
+		"a kubeconfig that is missing":            {args: []string{"--kubeconfig=missing"}, want: "read the kubeconfig: stat missing: no such file"},
+		"a cluster that is not there":             {args: []string{"--kubeconfig=" + kubeconfigFor(t, unusedAddress(t))}, want: "connection refused"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -50,7 +50,7 @@ func TestCommandRefuses(t *testing.T) {
 			t.Setenv("KUBERNETES_SERVICE_HOST", "")
 			err := command(t.Context(), test.args, io.Discard)
 			g.Expect(err).To(MatchError(ContainSubstring(test.want)))
-			g.Expect(strings.TrimSpace(err.Error())).NotTo(ContainSubstring("\n"), "an error is one line that says what to do")
+			g.Expect(strings.TrimSpace(err.Error())).NotTo(ContainSubstring("\n"), "an error must be one line")
 		})
 	}
 }
@@ -80,7 +80,7 @@ func TestCommandPrints(t *testing.T) {
 	}
 	output.Reset()
 	g.Expect(command(t.Context(), []string{"--version"}, &output)).To(Succeed())
-	g.Expect(output.String()).To(Equal("kluster-operator unknown (revision unknown)\n"), "go test stamps nothing")
+	g.Expect(output.String()).To(Equal("kluster-operator unknown (revision unknown)\n"), "go test sets no version")
 }
 
 func TestParseFlags(t *testing.T) {
@@ -88,7 +88,7 @@ func TestParseFlags(t *testing.T) {
 	parsed, err := parseFlags(nil, io.Discard)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(parsed.options).To(Equal(defaultOptions()))
-	g.Expect(parsed.commandLine.QPS).To(BeNumerically("<", 0), "the client has no limit of its own")
+	g.Expect(parsed.commandLine.QPS).To(BeNumerically("<", 0), "the client must have no limit of its own")
 
 	parsed, err = parseFlags([]string{"--namespace=shop", "--workers", "7", "--leader-elect", "-v=2", "--do-api-qps=1.5"}, io.Discard)
 	g.Expect(err).NotTo(HaveOccurred())

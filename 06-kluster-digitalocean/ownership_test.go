@@ -65,7 +65,7 @@ var _ = Describe("the cluster's ID", func() {
 		expectOneCluster(kluster)
 	}, SpecTimeout(specTimeout))
 
-	DescribeTable("if someone overwrites it with", func(ctx SpecContext, id func(theirs *klusterv1alpha1.Kluster) string) {
+	DescribeTable("may be wrong when the Kluster is deleted: only its own cluster is deleted, even if someone has recorded", func(ctx SpecContext, id func(theirs *klusterv1alpha1.Kluster) string) {
 		namespace := newNamespace(ctx)
 		account := clouds.of(namespace)
 		startOperator(testOptions(namespace))
@@ -82,11 +82,11 @@ var _ = Describe("the cluster's ID", func() {
 			g.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "the Kluster is still there (error: %v)", err)
 		})
 		Expect(account.Clusters()).To(ContainElement(HaveField("ID", theirs.Status.KlusterID)))
-		Expect(account.Clusters()).NotTo(ContainElement(HaveField("ID", own)), "the Kluster's own cluster is found by its tag, see findCluster in reconcile.go")
+		Expect(account.Clusters()).NotTo(ContainElement(HaveField("ID", own)), "the Kluster's own cluster must be found by its tag, see findCluster in reconcile.go")
 		expectReason(ctx, theirs, klusterv1alpha1.ReasonRunning)
 	},
-		Entry("the ID of another Kluster's cluster, does not delete that cluster", func(theirs *klusterv1alpha1.Kluster) string { return theirs.Status.KlusterID }, SpecTimeout(specTimeout)),
-		Entry("an ID that does not exist, does not keep the Kluster's own cluster from being deleted", func(*klusterv1alpha1.Kluster) string { return "0b5c0a52-0000-4000-8000-000000000003" }, SpecTimeout(specTimeout)),
+		Entry("the ID of another Kluster's cluster", func(theirs *klusterv1alpha1.Kluster) string { return theirs.Status.KlusterID }, SpecTimeout(specTimeout)),
+		Entry("an ID that does not exist", func(*klusterv1alpha1.Kluster) string { return "0b5c0a52-0000-4000-8000-000000000003" }, SpecTimeout(specTimeout)),
 	)
 })
 
@@ -113,7 +113,7 @@ var _ = Describe("a cluster", func() {
 		expectGone(ctx, first)
 		expectOneCluster(second)
 		Expect(requests(account, http.MethodDelete)).To(BeEmpty())
-		Expect(account.Clusters()[0].NodePools).To(ConsistOf(HaveField("Count", 1)), "the operator changes nothing for the first Kluster any more")
+		Expect(account.Clusters()[0].NodePools).To(ConsistOf(HaveField("Count", 1)), "the operator must change nothing for the first Kluster any more")
 	}, SpecTimeout(specTimeout))
 
 	It("is adopted by a Kluster that was restored from a backup, once the cluster has that Kluster's tag", func(ctx SpecContext) {
@@ -129,8 +129,8 @@ var _ = Describe("a cluster", func() {
 		restored.Annotations = lost.Annotations
 		Expect(cluster.Client.Create(ctx, restored)).To(Succeed())
 		ready := expectReason(ctx, restored, klusterv1alpha1.ReasonNotOwned)
-		Expect(ready.Message).To(And(ContainSubstring(ownerOf(lost).Tag()), ContainSubstring(ownerOf(restored).Tag())), "the message says what to do")
-		Expect(account.Effective("create cluster")).To(HaveLen(1), "no second cluster is made")
+		Expect(ready.Message).To(And(ContainSubstring(ownerOf(lost).Tag()), ContainSubstring(ownerOf(restored).Tag())), "the message must say what to do")
+		Expect(account.Effective("create cluster")).To(HaveLen(1), "no second cluster may be made")
 		retag(namespace, restored)
 		expectReason(ctx, restored, klusterv1alpha1.ReasonRunning)
 		expectOneCluster(restored)
@@ -160,7 +160,7 @@ var _ = Describe("a cluster", func() {
 		}, SpecTimeout(specTimeout)),
 	)
 
-	It("stays when its Kluster goes, if deletionPolicy asks for that, even without a token", func(ctx SpecContext) {
+	It("stays when its Kluster goes, if deletionPolicy asks for that, even if the token is wrong", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		account := clouds.of(namespace)
 		startOperator(testOptions(namespace))

@@ -109,7 +109,7 @@ func TestUpdateOrder(t *testing.T) {
 			g.Expect(isBlocked).To(BeTrue(), "expected %s, found: %v, see update in reconcile.go", test.wantReason, err)
 			g.Expect(blocking.reason).To(Equal(test.wantReason))
 			if test.state == cloud.StateDegraded {
-				g.Expect(blocking.message).To(ContainSubstring("a disk is slow"), "the cloud's own words help, see update in reconcile.go")
+				g.Expect(blocking.message).To(ContainSubstring("a disk is slow"), "the message must contain the cloud's own words, see update in reconcile.go")
 			}
 		})
 	}
@@ -167,15 +167,15 @@ func TestDelete(t *testing.T) {
 		wantReason   string
 		wantRequests int
 	}{
-		"the cloud removes the cluster at once": {wantReason: "Deleted", wantRequests: 1},
-		"the cloud takes its time":              {faults: []doks.Fault{deleting(doks.FaultStuckDelete, false)}, wantReason: "Deleting", wantRequests: 1},
-		"the ID on record is wrong":             {recorded: "id-of-nothing", faults: []doks.Fault{deleting(doks.FaultStuckDelete, false)}, wantReason: "Deleting", wantRequests: 1},
-		"the cloud fails, and is asked again":   {faults: []doks.Fault{deleting(doks.FaultUnavailable, false)}, wantReason: "Deleted", wantRequests: 1},
-		"the answer is lost":                    {faults: []doks.Fault{deleting(doks.FaultDrop, true)}, wantReason: "Deleted", wantRequests: 1},
-		"the cluster is gone already":           {meanwhile: func(g *GomegaWithT, r *trial, id string) { g.Expect(r.cloud.Remove(id)).To(Succeed()) }, wantReason: "Deleted"},
-		"the cluster may not be shown yet":      {meanwhile: func(g *GomegaWithT, r *trial, id string) { g.Expect(r.cloud.Remove(id)).To(Succeed()) }, window: time.Hour, wantReason: "Deleting"},
-		"the cluster is another Kluster's":      {meanwhile: retagged("kluster-uid:uid-of-another"), wantReason: "Deleted"},
-		"two Klusters claim the cluster":        {meanwhile: retagged("kluster-uid:uid-of-another", "kluster-uid:uid-of-front"), wantReason: "NotOwned"},
+		"the cloud removes the cluster immediately": {wantReason: "Deleted", wantRequests: 1},
+		"the cloud takes its time":                  {faults: []doks.Fault{deleting(doks.FaultStuckDelete, false)}, wantReason: "Deleting", wantRequests: 1},
+		"the ID on record is wrong":                 {recorded: "id-of-nothing", faults: []doks.Fault{deleting(doks.FaultStuckDelete, false)}, wantReason: "Deleting", wantRequests: 1},
+		"the cloud fails, and is asked again":       {faults: []doks.Fault{deleting(doks.FaultUnavailable, false)}, wantReason: "Deleted", wantRequests: 1},
+		"the answer is lost":                        {faults: []doks.Fault{deleting(doks.FaultDrop, true)}, wantReason: "Deleted", wantRequests: 1},
+		"the cluster is gone already":               {meanwhile: func(g *GomegaWithT, r *trial, id string) { g.Expect(r.cloud.Remove(id)).To(Succeed()) }, wantReason: "Deleted"},
+		"the cluster may not be shown yet":          {meanwhile: func(g *GomegaWithT, r *trial, id string) { g.Expect(r.cloud.Remove(id)).To(Succeed()) }, window: time.Hour, wantReason: "Deleting"},
+		"the cluster is another Kluster's":          {meanwhile: retagged("kluster-uid:uid-of-another"), wantReason: "Deleted"},
+		"two Klusters claim the cluster":            {meanwhile: retagged("kluster-uid:uid-of-another", "kluster-uid:uid-of-front"), wantReason: "NotOwned"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -202,10 +202,10 @@ func TestDelete(t *testing.T) {
 			g.Expect(r.reason(t)).To(Equal(test.wantReason), "see delete in deletion.go")
 			g.Expect(r.cloud.Effective("delete cluster")).To(HaveLen(test.wantRequests))
 			if left := r.cloud.Clusters(); test.wantReason == klusterv1alpha1.ReasonDeleting && len(left) > 0 {
-				g.Expect(r.ready(t).Message).To(ContainSubstring(left[0].ID), "the message of Deleting names the ID of the cluster that was found, see delete in deletion.go")
+				g.Expect(r.ready(t).Message).To(ContainSubstring(left[0].ID), "the message of Deleting must name the ID of the cluster that was found, see delete in deletion.go")
 			}
 			if test.wantReason != klusterv1alpha1.ReasonDeleted {
-				g.Expect(r.live(t).Finalizers).To(ConsistOf(klusterv1alpha1.Finalizer), "a Kluster that goes now leaves its cluster behind")
+				g.Expect(r.live(t).Finalizers).To(ConsistOf(klusterv1alpha1.Finalizer), "the Kluster must stay until its cluster is gone")
 				g.Expect(r.secret(t).Finalizers).To(HaveLen(1), "the token is still needed")
 			}
 		})
@@ -290,7 +290,7 @@ func TestReleaseEndsWithTheKlustersFinalizer(t *testing.T) {
 	g.Expect(kluster.Finalizers).To(HaveLen(2), "the cache's own object was changed")
 }
 
-func TestReleaseTellsOfAClusterThatStays(t *testing.T) {
+func TestReleaseReportsAClusterThatStays(t *testing.T) {
 	g := NewWithT(t)
 	for policy, told := range map[klusterv1alpha1.DeletionPolicy]types.GomegaMatcher{
 		klusterv1alpha1.DeletionDelete: BeEmpty(),
@@ -319,7 +319,7 @@ func TestUnprotectSecrets(t *testing.T) {
 	g.Expect(r.unprotectSecrets(t.Context(), kluster, "digitalocean")).To(Succeed())
 	g.Expect(r.secret(t).Finalizers).To(ContainElement(tokenFinalizer(kluster)), "this Secret must keep the finalizer, see unprotectSecrets in token.go")
 	g.Expect(r.unprotectSecrets(t.Context(), kluster, "")).To(Succeed())
-	g.Expect(r.secret(t).Finalizers).To(ConsistOf("inspirit941.dev/kluster-of-another"), "other Klusters' finalizers stay, see unprotectSecrets in token.go")
+	g.Expect(r.secret(t).Finalizers).To(ConsistOf("inspirit941.dev/kluster-of-another"), "other Klusters' finalizers must stay, see unprotectSecrets in token.go")
 }
 
 func TestAnotherSecretIsReleased(t *testing.T) {

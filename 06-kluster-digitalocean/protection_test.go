@@ -100,7 +100,7 @@ var _ = Describe("the token's Secret", func() {
 		expectProtectedBy(ctx, namespace, "digitalocean")
 	}, SpecTimeout(specTimeout))
 
-	It("stays protected while the new one is wrong, and is released with the Kluster", func(ctx SpecContext) {
+	It("stays protected while the Kluster names a missing one, and is released with the Kluster", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		startOperator(testOptions(namespace))
 		kluster := create(ctx, namespace, "shop")
@@ -114,7 +114,7 @@ var _ = Describe("the token's Secret", func() {
 		expectProtectedBy(ctx, namespace, "digitalocean")
 	}, SpecTimeout(specTimeout))
 
-	It("is protected again when the finalizer is taken off", func(ctx SpecContext) {
+	It("is protected again after someone has removed the finalizer", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		startOperator(testOptions(namespace))
 		kluster := create(ctx, namespace, "shop")
@@ -135,7 +135,7 @@ var _ = Describe("the token's Secret", func() {
 		expectGone(ctx, kluster)
 	}, SpecTimeout(specTimeout))
 
-	It("may be released when the operator dies: the next one still knows that the cluster is gone", func(ctx SpecContext) {
+	It("may already be gone when the operator dies: the next operator still knows that the cluster is gone", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		startAtEnd(namespace)
 		runWith(dieAfterRelease(), testOptions(namespace))

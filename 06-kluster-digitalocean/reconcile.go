@@ -140,7 +140,7 @@ func findCluster(ctx context.Context, account cloud.CloudProvider, kluster *klus
 	return cmp.Or(tagged, recorded), err
 }
 
-// act compares the observation with the spec, and makes at most one change.
+// act compares the observation with the spec, and takes the next step to make the cluster match the spec.
 //
 //workshop:step 6.9a
 func (c *controller) act(ctx context.Context, kluster *klusterv1alpha1.Kluster, observed observation) (result, error) {

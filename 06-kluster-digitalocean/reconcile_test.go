@@ -26,7 +26,7 @@ func TestConsistencyWindow(t *testing.T) {
 		"it was created, but is not shown by its ID yet": {missing: 10 * time.Second, recorded: true, want: 20 * time.Second},
 		"it has run, so it was shown before":             {recorded: true, ran: true, want: 0},
 		"it has run, and its ID was lost":                {missing: 10 * time.Second, ran: true, want: 20 * time.Second},
-		"the window is over, and not a moment earlier":   {missing: 30 * time.Second, want: 0},
+		"the window ends now":                            {missing: 30 * time.Second, want: 0},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -45,7 +45,7 @@ func TestConsistencyWindow(t *testing.T) {
 				c.missingSince.Store(cache.MetaObjectToName(kluster), now.Add(-test.missing))
 			}
 			g.Expect(c.consistencyWindow(kluster)).To(Equal(test.want), "see deletion.go")
-			g.Expect(c.consistencyWindow(kluster)).To(Equal(test.want), "a second call does not restart the window")
+			g.Expect(c.consistencyWindow(kluster)).To(Equal(test.want), "a second call must not restart the window")
 		})
 	}
 }
@@ -68,7 +68,7 @@ func TestIsHandedOver(t *testing.T) {
 			cluster.Owners = test.owners
 			g.Expect(isHandedOver(storedKluster(), cluster)).To(Equal(test.want), "see isHandedOver in compare.go")
 			g.Expect(cluster.IsOwnedBy(ours)).To(Equal(test.wantOurs), "see IsOwnedBy in internal/cloud")
-			g.Expect(notOurs(storedKluster(), cluster).Error()).To(ContainSubstring("make kluster-uid:uid-of-front its only owner tag"), "the message says what to do")
+			g.Expect(notOurs(storedKluster(), cluster).Error()).To(ContainSubstring("make kluster-uid:uid-of-front its only owner tag"), "the message must say what to do")
 		})
 	}
 }

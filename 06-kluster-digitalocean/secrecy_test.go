@@ -51,13 +51,13 @@ var _ = Describe("secrecy", func() {
 		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
 		expectOneCluster(kluster)
 		eventually(ctx, func(g Gomega) {
-			g.Expect(eventsOf(ctx, g, kluster)).To(ContainElement(klusterv1alpha1.ReasonUnavailable), "the failures are reported")
+			g.Expect(eventsOf(ctx, g, kluster)).To(ContainElement(klusterv1alpha1.ReasonUnavailable), "the failures must be reported")
 		})
 		expectNoSecretInEvents(ctx, namespace)
 		klog.Background().V(4).Info("A line that only debuggers want")
-		Expect(logged.count("A line that only debuggers want")).To(Equal(1), "the log is searched for tokens at all levels, see TestKluster in suite_test.go")
-		Expect(logged.count("Working")).To(BeNumerically(">", 0), "the log was read")
-		Expect(logged.count("Reconcile failed")).To(BeNumerically(">", errors), "errors of the cloud are logged")
+		Expect(logged.count("A line that only debuggers want")).To(Equal(1), "the log must be searched for tokens at all levels, see TestKluster in suite_test.go")
+		Expect(logged.count("Working")).To(BeNumerically(">", 0), "the operator's log must be captured")
+		Expect(logged.count("Reconcile failed")).To(BeNumerically(">", errors), "errors of the cloud must be logged")
 	}, SpecTimeout(specTimeout))
 })
 

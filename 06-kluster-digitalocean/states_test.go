@@ -27,7 +27,7 @@ var _ = Describe("a cluster's problem in the cloud is reported as", func() {
 		startOperator(testOptions(namespace))
 		kluster := create(ctx, namespace, "shop")
 		ready := expectReason(ctx, kluster, klusterv1alpha1.ReasonFailed)
-		Expect(ready.Message).To(ContainSubstring("provisioning failed"), "the cloud's own words help")
+		Expect(ready.Message).To(ContainSubstring("provisioning failed"), "the message must contain the cloud's own words")
 		Expect(kluster.Status.Progress).To(Equal("error"))
 		expectCondition(kluster, klusterv1alpha1.ConditionProvisioned, metav1.ConditionFalse, klusterv1alpha1.ReasonProvisioning)
 		expectOneCluster(kluster)
@@ -175,12 +175,12 @@ var _ = Describe("a cluster is made to match the spec", func() {
 			{Name: "theirs", Size: "s-2vcpu-4gb", Count: 1},
 		})
 		Expect(err).NotTo(HaveOccurred())
-		Expect(requests(clouds.of(namespace), http.MethodDelete)).NotTo(BeEmpty(), "the pool jobs was removed")
+		Expect(requests(clouds.of(namespace), http.MethodDelete)).NotTo(BeEmpty(), "UpdatePools must have removed the pool jobs")
 		eventually(ctx, func(g Gomega) { g.Expect(snapshot(ctx, namespace)).To(Equal(wanted), "see UpdatePools in pools.go") })
 		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
 	}, SpecTimeout(specTimeout))
 
-	DescribeTable("when the version is raised", func(ctx SpecContext, from, to, want string) {
+	DescribeTable("when the version is changed", func(ctx SpecContext, from, to, want string) {
 		namespace := newNamespace(ctx)
 		account := clouds.of(namespace)
 		startOperator(testOptions(namespace))
@@ -198,9 +198,9 @@ var _ = Describe("a cluster is made to match the spec", func() {
 		}
 		Expect(account.Effective("upgrade cluster")).To(HaveLen(upgrades))
 	},
-		Entry("to an exact one", "1.36.3-do.0", "1.36.5-do.1", "1.36.5-do.1", SpecTimeout(specTimeout)),
-		Entry("to a minor one", "1.36", "1.37", "1.37.1-do.0", SpecTimeout(specTimeout)),
-		Entry("to its own minor one, which it satisfies", "1.36.3-do.0", "1.36", "1.36.3-do.0", SpecTimeout(specTimeout)),
+		Entry("to a later patch", "1.36.3-do.0", "1.36.5-do.1", "1.36.5-do.1", SpecTimeout(specTimeout)),
+		Entry("to a later minor version", "1.36", "1.37", "1.37.1-do.0", SpecTimeout(specTimeout)),
+		Entry("to its own minor version, which it satisfies", "1.36.3-do.0", "1.36", "1.36.3-do.0", SpecTimeout(specTimeout)),
 		Entry("to latest, which any version satisfies", "1.35", "latest", "1.35.9-do.2", SpecTimeout(specTimeout)),
 	)
 
@@ -235,7 +235,7 @@ var _ = Describe("events", func() {
 		expectReason(ctx, kluster, klusterv1alpha1.ReasonDegraded)
 		looks := len(account.Journal())
 		eventually(ctx, func(g Gomega) {
-			g.Expect(len(account.Journal())).To(BeNumerically(">", looks+5), "the operator keeps polling")
+			g.Expect(len(account.Journal())).To(BeNumerically(">", looks+5), "the operator must keep polling")
 		})
 		expectGone(ctx, kluster)
 		eventually(ctx, func(g Gomega) {

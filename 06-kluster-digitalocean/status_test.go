@@ -68,7 +68,7 @@ func TestNewConditions(t *testing.T) {
 		"the cloud makes the cluster":   {observed: observedCluster(cloud.StateProvisioning), reason: "Provisioning", wantReady: "False Provisioning", wantProvisioned: "False Provisioning", wantCredentials: "True TokenAccepted"},
 		"the cluster matches the spec":  {observed: observedCluster(cloud.StateRunning), reason: "Running", wantReady: "True Running", wantProvisioned: "True Running", wantCredentials: "True TokenAccepted"},
 		"a pool is being changed":       {observed: observedCluster(cloud.StateRunning), reason: "Updating", wantReady: "False Updating", wantProvisioned: "True Running", wantCredentials: "True TokenAccepted"},
-		"the cloud upgrades":            {observed: observedCluster(cloud.StateUpgrading), reason: "Updating", wantReady: "False Updating", wantProvisioned: "True Running", wantCredentials: "True TokenAccepted"},
+		"an upgrade is in progress":     {observed: observedCluster(cloud.StateUpgrading), reason: "Updating", wantReady: "False Updating", wantProvisioned: "True Running", wantCredentials: "True TokenAccepted"},
 		"the cluster is degraded":       {observed: observedCluster(cloud.StateDegraded), blocking: blocked("Degraded", "slow"), wantReady: "False Degraded", wantProvisioned: "True Running", wantCredentials: "True TokenAccepted"},
 		"the cluster has failed":        {observed: observedCluster(cloud.StateFailed), blocking: blocked("Failed", "no room"), wantReady: "False Failed", wantProvisioned: "False Provisioning", wantCredentials: "True TokenAccepted"},
 		"the cluster is being deleted":  {observed: observedCluster(cloud.StateRunning), reason: "Deleting", wantReady: "False Deleting", wantProvisioned: "True Running", wantCredentials: "True TokenAccepted"},
@@ -125,14 +125,14 @@ func TestNewStatusOfACluster(t *testing.T) {
 	wait := blocked(klusterv1alpha1.ReasonUnavailable, "wait")
 	unseen := statusOf(t, kluster, observation{}, result{reason: wait.reason, message: wait.message}, wait)
 	g.Expect(unseen).To(And(HaveField("KlusterID", "id-of-front"), HaveField("Progress", "running"), HaveField("NodePools", HaveLen(1))),
-		"fields that could not be observed keep their values")
+		"fields that could not be observed must keep their values")
 
 	strange := observedCluster(cloud.StateDegraded)
 	strange.cluster.Owners = []cloud.Owner{{UID: "uid-of-another"}}
 	notOwned := statusOf(t, kluster, strange, result{reason: klusterv1alpha1.ReasonNotOwned, message: "not ours"}, blocked(klusterv1alpha1.ReasonNotOwned, "not ours"))
-	g.Expect(notOwned.Progress).To(Equal("running"), "the status does not show someone else's cluster, see newStatus in status.go")
+	g.Expect(notOwned.Progress).To(Equal("running"), "the status must not show someone else's cluster, see newStatus in status.go")
 	handedOver := statusOf(t, kluster, strange, result{reason: klusterv1alpha1.ReasonDeleted, message: "gone"}, nil)
-	g.Expect(handedOver.Progress).To(Equal("running"), "the status does not show a cluster that was handed over, see newStatus in status.go")
+	g.Expect(handedOver.Progress).To(Equal("running"), "the status must not show a cluster that was handed over, see newStatus in status.go")
 }
 
 func TestNewConditionsOfACluster(t *testing.T) {
@@ -143,13 +143,13 @@ func TestNewConditionsOfACluster(t *testing.T) {
 	wait := blocked(klusterv1alpha1.ReasonUnavailable, "wait")
 	unseen := statusOf(t, kluster, observation{}, result{reason: wait.reason, message: wait.message}, wait)
 	provisioned := meta.FindStatusCondition(unseen.Conditions, klusterv1alpha1.ConditionProvisioned)
-	g.Expect(provisioned).To(HaveValue(HaveField("Status", metav1.ConditionTrue)), "the condition says that the cluster has run")
+	g.Expect(provisioned).To(HaveValue(HaveField("Status", metav1.ConditionTrue)), "the condition must stay True, because the cluster has run")
 
 	kluster.Generation++
 	g.Expect(statusOf(t, kluster, observed, running, nil).Conditions).To(HaveEach(HaveField("ObservedGeneration", kluster.Generation)))
 }
 
-func TestNewConditionsTellThatTheTokenWillGo(t *testing.T) {
+func TestNewConditionsSayThatTheTokenWillGo(t *testing.T) {
 	g := NewWithT(t)
 	message := func(deleted *metav1.Time) string {
 		observed := observedCluster(cloud.StateRunning)
@@ -174,7 +174,7 @@ func TestNewStatusIsStable(t *testing.T) {
 	}
 	g.Expect(statusOf(t, kluster, observed, running, nil)).To(HaveValue(Equal(kluster.Status)), "the same observation must not cause a write")
 	kluster.Status.Conditions = append(kluster.Status.Conditions, metav1.Condition{Type: "Audited", Status: metav1.ConditionTrue})
-	g.Expect(statusOf(t, kluster, observed, running, nil)).To(HaveValue(Equal(kluster.Status)), "conditions of other controllers stay")
+	g.Expect(statusOf(t, kluster, observed, running, nil)).To(HaveValue(Equal(kluster.Status)), "conditions of other controllers must stay")
 }
 
 func TestNewStatusBeforeTheFirstRequest(t *testing.T) {

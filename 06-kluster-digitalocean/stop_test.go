@@ -29,13 +29,13 @@ var _ = Describe("the end of a run", func() {
 		Eventually(begun).WithContext(ctx).Should(Receive())
 
 		stop()
-		Consistently(ended).WithContext(ctx).WithTimeout(quietTime/2).ShouldNot(Receive(), "run waits for its workers, see work in controller.go")
+		Consistently(ended).WithContext(ctx).WithTimeout(quietTime/2).ShouldNot(Receive(), "run must wait for its workers, see work in controller.go")
 		Expect(leaseHolder(ctx, namespace)).NotTo(BeEmpty(), "another replica must not begin yet, see run in run.go")
 		proceed()
 		Eventually(ended).WithContext(ctx).Should(Receive(BeNil()))
 		Expect(cluster.Client.Get(ctx, client.ObjectKeyFromObject(kluster), kluster)).To(Succeed())
-		Expect(kluster.Annotations).To(HaveKey(klusterv1alpha1.ExternalNameAnnotation), "the operator records the ID from the response")
-		Expect(leaseHolder(ctx, namespace)).To(BeEmpty(), "another replica can begin immediately, see Release in package lifecycle")
+		Expect(kluster.Annotations).To(HaveKey(klusterv1alpha1.ExternalNameAnnotation), "the operator must record the ID from the response")
+		Expect(leaseHolder(ctx, namespace)).To(BeEmpty(), "another replica must be able to begin immediately, see Release in package lifecycle")
 	}, SpecTimeout(specTimeout))
 
 	It("is an error when the cloud takes too long, and the next run finds the cluster", func(ctx SpecContext) {

@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	// specTimeout bounds each spec; most take less than two seconds.
+	// specTimeout bounds each spec, except for two longer ones; most take less than two seconds.
 	specTimeout = 30 * time.Second
 	// convergeTimeout bounds how long the operator and the cloud may take for one change.
 	convergeTimeout = 15 * time.Second
@@ -83,7 +83,7 @@ func startOperator(options options) (stop func()) {
 	return func() {
 		GinkgoHelper()
 		end()
-		Eventually(ended).WithTimeout(convergeTimeout).Should(Receive(BeNil()), "run ends without an error after the signal to stop")
+		Eventually(ended).WithTimeout(convergeTimeout).Should(Receive(BeNil()), "run must end without an error after the signal to stop")
 	}
 }
 
@@ -172,7 +172,7 @@ func expectCondition(kluster *klusterv1alpha1.Kluster, kind string, status metav
 func expectOneCluster(kluster *klusterv1alpha1.Kluster) {
 	GinkgoHelper()
 	account := clouds.of(kluster.Namespace)
-	Expect(account.Effective("create cluster")).To(HaveLen(1), "one creation takes effect, see act in reconcile.go")
+	Expect(account.Effective("create cluster")).To(HaveLen(1), "exactly one creation must take effect, see act in reconcile.go")
 	Expect(account.Clusters()).To(ConsistOf(And(
 		HaveField("ID", kluster.Status.KlusterID),
 		HaveField("Tags", ContainElement("kluster-uid:"+string(kluster.UID))))))

@@ -28,7 +28,7 @@ var _ = Describe("the token", func() {
 		eventually(ctx, func(g Gomega) {
 			g.Expect(expectReason(ctx, kluster, klusterv1alpha1.ReasonTokenMissing).Message).NotTo(Equal(missing), "now there is a Secret, but no token in it")
 		})
-		Expect(account.Journal()).To(BeEmpty(), "without a token, the operator sends no request")
+		Expect(account.Journal()).To(BeEmpty(), "without a token, the operator must send no request")
 
 		setToken(ctx, namespace, wrongToken)
 		expectMissing(klusterv1alpha1.ReasonTokenRejected)
@@ -74,7 +74,7 @@ var _ = Describe("the token", func() {
 
 		setToken(ctx, namespace, wrongToken)
 		expectReason(ctx, kluster, klusterv1alpha1.ReasonTokenRejected)
-		Expect(kluster.Status.KlusterID).To(Equal(id), "fields that the operator can't observe keep their values")
+		Expect(kluster.Status.KlusterID).To(Equal(id), "fields that the operator can't observe must keep their values")
 		expectCondition(kluster, klusterv1alpha1.ConditionProvisioned, metav1.ConditionTrue, klusterv1alpha1.ReasonRunning)
 		setToken(ctx, namespace, tokenFor(namespace))
 		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)

@@ -126,7 +126,7 @@ func TestStateThatTheLibraryDoesNotKnow(t *testing.T) {
 	g.Expect(api.SetState(made.ID, doks.StateDeleting, "")).To(Succeed())
 
 	found, err := account.Get(t.Context(), made.ID)
-	g.Expect(err).NotTo(HaveOccurred(), "taking this error for \"gone\" leaves a cluster behind")
+	g.Expect(err).NotTo(HaveOccurred(), "an operator that took this error for \"gone\" would leave a cluster behind")
 	g.Expect(found).To(HaveValue(HaveField("State", cloud.StateDeleting)))
 	found, err = account.Find(t.Context(), cloud.Owner{UID: "first"})
 	g.Expect(err).NotTo(HaveOccurred())
@@ -246,16 +246,16 @@ func TestFindNeedsToSeeTags(t *testing.T) {
 	g.Expect(err).To(MatchError(ContainSubstring("the token needs the scope tag:read")))
 }
 
-func TestUpgradeAsksForWhatIsOffered(t *testing.T) {
+func TestUpgradeChoosesAVersionOrRefuses(t *testing.T) {
 	tests := map[string]struct{ version, offered, want, refusal string }{
-		"a minor version is the newest patch offered": {version: "1.37", offered: `[{"slug":"1.37.9-do.0"},{"slug":"1.37.10-do.0"},{"slug":"1.37.10-do.1"},{"slug":"1.36.9-do.1"}]`, want: "1.37.10-do.1"},
-		"a slug is used unchanged":                    {version: "1.37.9-do.0", offered: `[]`, want: "1.37.9-do.0"},
-		"another patch comes first":                   {version: "1.37", offered: `[{"slug":"1.36.9-do.1"}]`, refusal: "it offers no upgrade from 1.36.5-do.1 to 1.37, only to 1.36.9-do.1"},
-		"1.3 does not mean 1.37":                      {version: "1.3", offered: `[{"slug":"1.37.1-do.0"}]`, refusal: "never goes back to 1.3: "},
-		"nothing is offered":                          {version: "1.37", offered: `null`, refusal: "it offers no upgrade from 1.36.5-do.1 to 1.37"},
-		"it was upgraded past a patch":                {version: "1.36.4-do.0", offered: `[]`, refusal: "the cluster runs 1.36.5-do.1, and a cluster never goes back to 1.36.4-do.0: ask for the version that it runs, or a later one"},
-		"it was upgraded past a release":              {version: "1.36.5-do.0", offered: `[]`, refusal: "never goes back to 1.36.5-do.0"},
-		"it was upgraded past a minor version":        {version: "1.35", offered: `[{"slug":"1.37.1-do.0"}]`, refusal: "never goes back to 1.35"},
+		"a minor version means the newest patch offered": {version: "1.37", offered: `[{"slug":"1.37.9-do.0"},{"slug":"1.37.10-do.0"},{"slug":"1.37.10-do.1"},{"slug":"1.36.9-do.1"}]`, want: "1.37.10-do.1"},
+		"a slug is used unchanged":                       {version: "1.37.9-do.0", offered: `[]`, want: "1.37.9-do.0"},
+		"only another patch is offered":                  {version: "1.37", offered: `[{"slug":"1.36.9-do.1"}]`, refusal: "it offers no upgrade from 1.36.5-do.1 to 1.37, only to 1.36.9-do.1"},
+		"1.3 does not mean 1.37":                         {version: "1.3", offered: `[{"slug":"1.37.1-do.0"}]`, refusal: "never goes back to 1.3: "},
+		"nothing is offered":                             {version: "1.37", offered: `null`, refusal: "it offers no upgrade from 1.36.5-do.1 to 1.37"},
+		"the cluster runs a later patch":                 {version: "1.36.4-do.0", offered: `[]`, refusal: "the cluster runs 1.36.5-do.1, and a cluster never goes back to 1.36.4-do.0: ask for the version that it runs, or a later one"},
+		"the cluster runs a later release":               {version: "1.36.5-do.0", offered: `[]`, refusal: "never goes back to 1.36.5-do.0"},
+		"the cluster runs a later minor version":         {version: "1.35", offered: `[{"slug":"1.37.1-do.0"}]`, refusal: "never goes back to 1.35"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -318,13 +318,13 @@ func TestEmptyAnswers(t *testing.T) {
 	}
 }
 
-func TestIdentityIsTheTeams(t *testing.T) {
+func TestIdentityOfATeamOrAPerson(t *testing.T) {
 	tests := map[string]struct{ body, want string }{
-		"a person in a team":            {body: `{"account":{"uuid":"person","team":{"uuid":"team","name":"shop"}}}`, want: "team"},
-		"a person without a team":       {body: `{"account":{"uuid":"person"}}`, want: "person"},
-		"a person, and an unnamed team": {body: `{"account":{"uuid":"person","team":{}}}`, want: "person"},
-		"nobody":                        {body: `{"account":{}}`},
-		"nothing":                       {body: `{}`},
+		"a person in a team":               {body: `{"account":{"uuid":"person","team":{"uuid":"team","name":"shop"}}}`, want: "team"},
+		"a person without a team":          {body: `{"account":{"uuid":"person"}}`, want: "person"},
+		"a person in a team without an ID": {body: `{"account":{"uuid":"person","team":{}}}`, want: "person"},
+		"an account without an ID":         {body: `{"account":{}}`},
+		"no account":                       {body: `{}`},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

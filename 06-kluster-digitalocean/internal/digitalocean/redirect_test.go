@@ -56,7 +56,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 				err := call(t.Context(), account)
 				g.Expect(cloud.Is(err, cloud.Unavailable)).To(BeTrue(), "found: %v; see New in digitalocean.go", err)
 				g.Expect(err).To(MatchError(ContainSubstring("name the API's own address in --do-api-url")))
-				g.Expect(visits.Load()).To(BeZero(), "the token has left the host that was configured")
+				g.Expect(visits.Load()).To(BeZero(), "no request may go to another host")
 			})
 		}
 	}

@@ -37,7 +37,7 @@ type keyPair struct{ certificate, key string }
 // cloudCertificate is the emulator's certificate.
 var cloudCertificate keyPair
 
-// startCloud runs the emulator until the specs have ended.
+// startCloud starts the emulator in the cluster, and removes it when the specs have ended.
 func startCloud(ctx SpecContext) {
 	image := os.Getenv("EMULATOR_IMG")
 	Expect(image).NotTo(BeEmpty(), "start these tests with `make test-e2e`, which sets EMULATOR_IMG")
@@ -132,7 +132,7 @@ func askCloud(ctx context.Context, path string, answer any) {
 		if err != nil {
 			return err
 		}
-		Expect(status).To(Equal(http.StatusOK), "the emulator answers %s: %s", path, body)
+		Expect(status).To(Equal(http.StatusOK), "the emulator's answer to GET %s: %s", path, body)
 		return json.Unmarshal([]byte(body), answer)
 	})
 	Expect(err).NotTo(HaveOccurred())

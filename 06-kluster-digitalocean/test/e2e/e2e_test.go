@@ -32,9 +32,9 @@ var _ = Describe("the operator", Ordered, func() {
 	It("creates one cluster even if the leader's pod is deleted in the meantime", func(ctx SpecContext) {
 		_, err := incluster.KubectlWith(ctx, interrupted, "create", "--namespace="+klusterNamespace)
 		Expect(err).NotTo(HaveOccurred())
-		Eventually(progress).WithContext(ctx).Should(Equal("provisioning"), "the cloud makes the cluster")
+		Eventually(progress).WithContext(ctx).Should(Equal("provisioning"), "the cloud must be creating the cluster")
 		incluster.Kubectl(ctx, "delete", "pod", kluster.Leader(ctx), "--namespace="+namespace, "--wait=false")
-		Expect(progress(ctx)).To(Equal("provisioning"), "the cloud is still creating the cluster when the operator's pod is deleted")
+		Expect(progress(ctx)).To(Equal("provisioning"), "the cloud must still be creating the cluster when the operator's pod is deleted")
 
 		kluster.WaitUntilConverged(ctx)
 		Expect(effective(ctx, "create cluster", "interrupted")).To(Equal(1), "creations of the cluster in the cloud's journal")
@@ -43,7 +43,7 @@ var _ = Describe("the operator", Ordered, func() {
 
 	It("deletes the cluster with its Kluster", func(ctx SpecContext) {
 		incluster.Kubectl(ctx, "delete", "kluster/interrupted", "--timeout=2m", "--namespace="+klusterNamespace)
-		Expect(clusters(ctx)).To(ConsistOf("small", "shop"), "when the Kluster is gone, so is its cluster")
+		Expect(clusters(ctx)).To(ConsistOf("small", "shop"), "when the Kluster is gone, its cluster must be gone, too")
 		Expect(effective(ctx, "delete cluster", "interrupted")).To(Equal(1), "deletions of the cluster in the cloud's journal")
 	}, SpecTimeout(incluster.Timeout))
 

@@ -48,26 +48,26 @@ type World struct {
 // Run runs the tests, each with a new world.
 func Run(t *testing.T, open func(*testing.T) World) {
 	tests := map[string]func(*testing.T, World){
-		"an empty account has no cluster":                        testEmpty,
-		"a cluster is found by its owner only":                   testFind,
-		"a name is taken for the same owner and for others":      testNameTaken,
-		"a missing cluster is not found":                         testMissing,
-		"a new cluster that is not shown yet has taken its name": testLag,
-		"an owner can be changed in the cloud":                   testRetag,
-		"only one of two simultaneous creations takes effect":    testConcurrentCreates,
-		"a deletion can be repeated, and frees the name":         testDelete,
-		"a cluster is found until its deletion has ended":        testFindWhileDeleting,
-		"versions are satisfied, or upgraded to":                 testUpgrade,
-		"a minor version or latest creates a cluster":            testVersions,
-		"a kubeconfig comes with its expiry time":                testKubeconfig,
-		"an account has one identity for all its tokens":         testIdentity,
-		"another account's clusters are not found":               testNeighbour,
-		"a wrong token is unauthorized":                          testStranger,
-		"a read-only token reads":                                testReadOnly,
-		"a spec is refused":                                      testRefused,
-		"a pool is not given other machines":                     testOtherSize,
-		"a busy cloud may say how long to wait":                  testBusy,
-		"a cloud is unavailable":                                 testUnavailable,
+		"an empty account has no cluster":                         testEmpty,
+		"a cluster is found by its owner only":                    testFind,
+		"a name is taken for the same owner and for others":       testNameTaken,
+		"a missing cluster is not found":                          testMissing,
+		"a new cluster that is not shown yet has taken its name":  testLag,
+		"an owner can be changed in the cloud":                    testRetag,
+		"only one of two simultaneous creations takes effect":     testConcurrentCreates,
+		"a deletion can be repeated, and frees the name":          testDelete,
+		"a cluster is found until its deletion has ended":         testFindWhileDeleting,
+		"versions start an upgrade only if they are later":        testUpgrade,
+		"a minor version or latest is enough to create a cluster": testVersions,
+		"a kubeconfig comes with its expiry time":                 testKubeconfig,
+		"an account has one identity for all its tokens":          testIdentity,
+		"another account's clusters are not found":                testNeighbour,
+		"a wrong token is unauthorized":                           testStranger,
+		"a read-only token can only read":                         testReadOnly,
+		"a spec is refused, and nothing is created":               testRefused,
+		"a pool is not given other machines":                      testOtherSize,
+		"a busy cloud may say how long to wait":                   testBusy,
+		"a cloud is unavailable":                                  testUnavailable,
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) { test(t, open(t)) })
@@ -107,12 +107,12 @@ func testDelete(t *testing.T, world World) {
 	g.Eventually(func() bool {
 		_, err := world.Account.Get(t.Context(), made.ID)
 		return cloud.Is(err, cloud.NotFound)
-	}).WithTimeout(timeout).Should(gomega.BeTrue(), "a deletion ends in NotFound")
+	}).WithTimeout(timeout).Should(gomega.BeTrue(), "a deletion must end in NotFound")
 	found, err := world.Account.Find(t.Context(), owner)
 	g.Expect(err).NotTo(gomega.HaveOccurred())
 	g.Expect(found).To(gomega.BeNil())
 	world.expect(t, world.Account.Delete(t.Context(), made.ID), cloud.NotFound)
-	g.Expect(world.create(t).ID).NotTo(gomega.Equal(made.ID), "IDs are used once")
+	g.Expect(world.create(t).ID).NotTo(gomega.Equal(made.ID), "an ID must not be used again")
 }
 
 func testUpgrade(t *testing.T, world World) {
@@ -121,7 +121,7 @@ func testUpgrade(t *testing.T, world World) {
 	for _, version := range []string{world.Spec.Version, world.Minor, "latest"} {
 		changed, err := world.Account.Upgrade(t.Context(), running, version)
 		g.Expect(err).NotTo(gomega.HaveOccurred())
-		g.Expect(changed).To(gomega.BeFalse(), "%s meets %s", running.Version, version)
+		g.Expect(changed).To(gomega.BeFalse(), "%s satisfies %s, so no upgrade may start", running.Version, version)
 	}
 	changed, err := world.Account.Upgrade(t.Context(), running, world.Newer)
 	g.Expect(err).NotTo(gomega.HaveOccurred())
@@ -139,10 +139,10 @@ func testVersions(t *testing.T, world World) {
 		made, err := world.Account.Create(t.Context(), owner, spec)
 		g.Expect(err).NotTo(gomega.HaveOccurred())
 		running := world.await(t, made.ID)
-		g.Expect(running.Version).NotTo(gomega.Equal(version), "the version of a cluster is a slug")
+		g.Expect(running.Version).NotTo(gomega.Equal(version), "the version of a cluster must be a slug")
 		changed, err := world.Account.Upgrade(t.Context(), running, version)
 		g.Expect(err).NotTo(gomega.HaveOccurred())
-		g.Expect(changed).To(gomega.BeFalse(), "%s meets %s", running.Version, version)
+		g.Expect(changed).To(gomega.BeFalse(), "%s satisfies %s, so no upgrade may start", running.Version, version)
 	}
 }
 
@@ -162,7 +162,7 @@ func testIdentity(t *testing.T, world World) {
 	g.Expect(identity).NotTo(gomega.BeEmpty())
 	same, err := world.ReadOnly.Identity(t.Context())
 	g.Expect(err).NotTo(gomega.HaveOccurred())
-	g.Expect(same).To(gomega.Equal(identity), "the identity is the account's, not the token's")
+	g.Expect(same).To(gomega.Equal(identity), "the identity must be the account's, not the token's")
 	another, err := world.Neighbour.Identity(t.Context())
 	g.Expect(err).NotTo(gomega.HaveOccurred())
 	g.Expect(another).NotTo(gomega.Or(gomega.Equal(identity), gomega.BeEmpty()))

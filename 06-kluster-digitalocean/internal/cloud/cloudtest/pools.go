@@ -107,7 +107,7 @@ func (w World) create(t *testing.T) *cloud.Cluster {
 	t.Helper()
 	made, err := w.Account.Create(t.Context(), owner, w.Spec)
 	gomega.NewWithT(t).Expect(err).NotTo(gomega.HaveOccurred())
-	gomega.NewWithT(t).Expect(made).NotTo(gomega.BeNil(), "Create returns the cluster that it has made")
+	gomega.NewWithT(t).Expect(made).NotTo(gomega.BeNil(), "Create must return the cluster that it has made")
 	return made
 }
 
