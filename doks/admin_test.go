@@ -19,7 +19,7 @@ func (l *lab) steer(method, path, body string) answer {
 	return got
 }
 
-func TestTheControls(t *testing.T) {
+func TestTheControlAPI(t *testing.T) {
 	l := newLab(t)
 	made := l.createRunning("demo", 1)
 	l.Expect(l.steer("GET", "journal", "").text).To(ContainSubstring(`"operation":"create cluster","cluster_id":"` + made.ID))
@@ -55,12 +55,12 @@ func TestEveryStateCanBeSet(t *testing.T) {
 	} {
 		l.Expect(l.cloud.SetState(made.ID, state, "")).To(Succeed())
 		l.clock.Step(time.Hour)
-		l.Expect(l.cloud.Clusters()[0].Status.State).To(Equal(state), "it must stay")
+		l.Expect(l.cloud.Clusters()[0].Status.State).To(Equal(state), "the state must not change by itself")
 	}
 	l.Expect(states(l.get(made.ID))).To(Equal([]string{"running"}))
 }
 
-func TestControlsThatAreRefused(t *testing.T) {
+func TestRefusedControlRequests(t *testing.T) {
 	l := newLab(t)
 	made := l.create("demo", 1)
 	cases := map[string]struct {
@@ -69,7 +69,7 @@ func TestControlsThatAreRefused(t *testing.T) {
 		message            string
 	}{
 		"a fault that is not JSON":      {"POST", "faults", "{", 400, "JSON"},
-		"a fault that makes no sense":   {"POST", "faults", `{"kind":"x"}`, 422, "choose 429"},
+		"an invalid fault":              {"POST", "faults", `{"kind":"x"}`, 422, "choose 429"},
 		"a delay that is a number":      {"POST", "faults", `{"kind":"delay","delay":5}`, 400, "write a duration as"},
 		"an unknown state":              {"POST", "clusters/" + made.ID + "/state", `{"state":"happy"}`, 422, `there is no state \"happy\"`},
 		"a state that is not JSON":      {"POST", "clusters/" + made.ID + "/state", `{`, 400, "JSON"},
@@ -90,7 +90,7 @@ func TestControlsThatAreRefused(t *testing.T) {
 	}
 }
 
-func TestOnlyThisMachineMayUseTheControls(t *testing.T) {
+func TestTheControlAPIRefusesWebPages(t *testing.T) {
 	cases := map[string]struct {
 		method, host, kind string
 		status             int

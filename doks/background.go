@@ -32,13 +32,14 @@ type PlaneNode struct {
 }
 
 const (
-	// workInterval is how often the worker looks for nodes that have become due.
+	// workInterval is how often the worker looks for changes that have become due.
 	workInterval = 250 * time.Millisecond
 	// troubleInterval is how long the worker waits before it retries planes that failed.
 	troubleInterval = 2 * time.Second
 )
 
-// startWorker keeps the planes in line with the clusters. Creating a plane takes seconds, so no request waits for it.
+// startWorker starts the worker, which keeps the planes in line with the clusters. Creating a plane takes seconds, so
+// no request waits for it.
 func (e *Emulator) startWorker() {
 	ctx, cancel := context.WithCancel(context.Background())
 	e.stop = cancel
@@ -60,15 +61,16 @@ func (e *Emulator) startWorker() {
 	})
 }
 
-// nudge tells the worker that something changed.
+// nudge wakes the worker, because something may have changed.
 func (e *Emulator) nudge() {
 	select {
 	case e.wake <- struct{}{}:
-	default: // it has been told already, or there is no worker
+	default: // it has been woken already, or there is no worker
 	}
 }
 
-// work brings the planes up to date, cluster by cluster. It reports whether everything succeeded.
+// work deletes planes, makes planes, and gives them their nodes. It returns false if it must retry something. It
+// retries everything except for making a plane: if that fails, the cluster enters StateError.
 func (e *Emulator) work(ctx context.Context, applied map[string][]PlaneNode) bool {
 	doomed, unmade := e.outstanding()
 	well := true

@@ -15,7 +15,7 @@ import (
 	"example.com/operator-workshop/doks"
 )
 
-// pretended are fake planes that a test can inspect and make fail.
+// pretended implements doks.Planes without control planes. A test can inspect it, and make it fail.
 type pretended struct {
 	mu     sync.Mutex
 	made   map[string]int

@@ -90,7 +90,7 @@ var (
 	endStates = map[State]bool{StateRunning: true, StateDegraded: true, StateError: true}
 )
 
-// check rejects faults that could never work.
+// check rejects invalid faults.
 func (f Fault) check() error {
 	if _, err := path.Match(f.Path, ""); err != nil {
 		return fmt.Errorf("the path pattern %q: %w", f.Path, err)

@@ -176,7 +176,7 @@ func TestAFaultChoosesHowProvisioningEnds(t *testing.T) {
 	l.Expect(l.get(two.ID).Status.Message).To(Equal("provisioning failed"))
 }
 
-func TestFaultsThatMakeNoSense(t *testing.T) {
+func TestInvalidFaults(t *testing.T) {
 	cases := map[string]struct{ text, message string }{
 		"too few words":                 {"POST drop", "write METHOD PATH KIND"},
 		"an unknown kind":               {"POST * explode", "choose 429"},

@@ -28,12 +28,12 @@ func TestGodoCreatesGetsListsAndUpdatesClusters(t *testing.T) {
 	made, response, err := service.Create(l.ctx, wanted)
 	l.Expect(err).NotTo(HaveOccurred())
 	l.Expect(response.StatusCode).To(Equal(http.StatusCreated))
-	l.Expect(made.VersionSlug).To(Equal("1.36.5-do.1"), "a minor version means its newest patch")
+	l.Expect(made.VersionSlug).To(Equal("1.36.5-do.1"), "a minor version must mean its newest patch")
 	l.Expect(made.Tags).To(Equal([]string{"team-a", "k8s", "k8s:" + made.ID}))
 	l.Expect(made.ClusterSubnet).To(Equal("10.244.0.0/16"))
 	l.Expect(made.ServiceSubnet).To(Equal("10.245.0.0/16"))
 	l.Expect(made.VPCUUID).NotTo(BeEmpty())
-	l.Expect(made.HA).To(BeTrue(), "it is the default since 1.36")
+	l.Expect(made.HA).To(BeTrue(), "high availability must be the default since 1.36")
 	l.Expect(*made.MaintenancePolicy).To(Equal(godo.KubernetesMaintenancePolicy{StartTime: "00:00", Duration: "4h0m0s", Day: godo.KubernetesMaintenanceDayAny}))
 	l.Expect(made.Status.State).To(Equal(godo.KubernetesClusterStatusProvisioning))
 	l.Expect(made.Endpoint).To(BeEmpty())
@@ -47,7 +47,7 @@ func TestGodoCreatesGetsListsAndUpdatesClusters(t *testing.T) {
 	l.Expect(pool.Labels).To(Equal(map[string]string{"disk": "fast"}))
 	l.Expect(pool.Taints).To(Equal([]godo.Taint{{Key: "gpu", Value: "yes", Effect: "NoSchedule"}}))
 	l.Expect(states(made)).To(Equal([]string{"provisioning", "provisioning"}))
-	l.Expect(pool.Nodes[0].Name).To(BeEmpty(), "a node has no name before it is running")
+	l.Expect(pool.Nodes[0].Name).To(BeEmpty(), "a node must have no name before it is running")
 
 	l.Expect(l.get(made.ID)).To(Equal(made))
 	all, _, err := service.List(l.ctx, nil)
@@ -143,7 +143,7 @@ func TestGodoReadsAccessUserAndMessages(t *testing.T) {
 	service := l.client().Kubernetes
 	made := l.create("demo", 1)
 	_, _, err := service.GetKubeConfig(l.ctx, made.ID, nil)
-	l.Expect(statusOf(err)).To(Equal(http.StatusNotFound), "there is no kubeconfig before the cluster is running")
+	l.Expect(statusOf(err)).To(Equal(http.StatusNotFound), "there must be no kubeconfig before the cluster is running")
 	_, _, err = service.GetCredentials(l.ctx, made.ID, nil)
 	l.Expect(statusOf(err)).To(Equal(http.StatusNotFound))
 

@@ -152,7 +152,7 @@ func TestNetHTTPRepeatsReadsByItself(t *testing.T) {
 
 func TestGodoObeysRetryAfterUntilTheContextEnds(t *testing.T) {
 	l := newLab(t)
-	client := l.client(retrying(2)) // it waits 10 ms at most
+	client := l.client(retrying(2)) // without Retry-After, it would wait 10 ms at most
 	l.fault("GET * 429 retry_after=1h")
 	ctx, cancel := context.WithTimeout(l.ctx, 500*time.Millisecond)
 	defer cancel()
@@ -179,7 +179,7 @@ func TestGodoGetsNothingForAnEmptyID(t *testing.T) {
 	l.Expect(err).NotTo(HaveOccurred())
 	l.Expect(found).To(BeNil())
 	_, err = l.client().Kubernetes.Delete(l.ctx, "")
-	l.Expect(statusOf(err)).To(Equal(http.StatusNotFound), "which looks as if the cluster were gone")
+	l.Expect(statusOf(err)).To(Equal(http.StatusNotFound), "the API must answer 404, which looks as if the cluster were gone")
 	l.Expect(l.cloud.Clusters()).To(HaveLen(1))
 }
 
@@ -191,7 +191,7 @@ func TestGodoDropsAPathInItsBaseURL(t *testing.T) {
 	l.Expect(err).NotTo(HaveOccurred(), "godo's paths are absolute: a path in the base URL is dropped")
 }
 
-func TestGodoCannotReadDeleting(t *testing.T) {
+func TestGodoCannotReadTheStateDeleting(t *testing.T) {
 	l := newLab(t, func(o *doks.Options) { o.DeleteState = doks.StateDeleting })
 	service := l.client().Kubernetes
 	made, other := l.createRunning("demo", 1), l.createRunning("other", 1)
@@ -211,7 +211,7 @@ func TestGodoCannotReadDeleting(t *testing.T) {
 	l.Expect(l.get(other.ID).Name).To(Equal("other"))
 }
 
-func TestGodoDropsTheIDOfAnError(t *testing.T) {
+func TestGodosErrorsContainTheRequestID(t *testing.T) {
 	l := newLab(t)
 	_, _, err := l.client().Kubernetes.Get(l.ctx, "nothing")
 	failed, ok := errors.AsType[*godo.ErrorResponse](err)

@@ -63,7 +63,8 @@ func defineFormats() {
 	openapi3.DefineStringFormatValidator("email", openapi3.NewRegexpFormatValidator(openapi3.FormatOfStringForEmail))
 }
 
-// deprecated operations, such as POST …/recycle, are not in the emulator.
+// deprecated reports whether the document marks an operation as deprecated. The emulator has none of these, such as
+// POST …/recycle.
 func deprecated(operation *openapi3.Operation) bool { return operation.Deprecated }
 
 // complete prints each successful answer that no test has got, because its schema was never checked. It returns the

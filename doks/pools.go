@@ -86,7 +86,8 @@ func suffix() string {
 	return string(name)
 }
 
-// drain removes a node: its pods leave first, unless draining is skipped.
+// drain starts the removal of a node: its pods leave first, unless draining is skipped, or the plane doesn't have the
+// node yet.
 func (e *Emulator) drain(n *node, now time.Time, skip bool) {
 	n.State, n.Updated, n.Due = nodeDraining, now, now.Add(e.options.NodeTime)
 	if skip || !n.InPlane && e.planes != nil {

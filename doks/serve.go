@@ -57,7 +57,7 @@ func (e *Emulator) open(request *http.Request) *exchange {
 	return x
 }
 
-// close marks the entry as done, even if the connection breaks on purpose.
+// close marks the entry as done and logs it, even if the connection breaks on purpose.
 func (e *Emulator) close(x *exchange) {
 	var line string
 	e.journal.change(x.entry, func(entry *Entry) {
@@ -67,7 +67,7 @@ func (e *Emulator) close(x *exchange) {
 	e.options.Log.Info(line)
 }
 
-// refuse rejects a request for the first reason that it finds.
+// refuse rejects a request for the first reason that it finds. If there is none, it keeps the body in x.
 func (e *Emulator) refuse(x *exchange, left budget) (reply, bool) {
 	if left.exceeded {
 		wait := ""

@@ -4,7 +4,7 @@ import (
 	"time"
 )
 
-// account is everything that is kept in memory and in the state file.
+// account is everything that the state file keeps.
 type account struct {
 	// Format is the version of the file's format.
 	Format   int        `json:"format"`

@@ -86,7 +86,7 @@ func TestADeletionEndsProvisioning(t *testing.T) {
 	l.Expect(l.cloud.Clusters()).To(BeEmpty())
 }
 
-func TestWithoutTimesEverythingHappensAtOnce(t *testing.T) {
+func TestWithoutTimesEverythingHappensImmediately(t *testing.T) {
 	l := newLab(t, func(o *doks.Options) {
 		*o = doks.Options{Tokens: o.Tokens, Clock: o.Clock}
 	})
@@ -111,19 +111,19 @@ func TestRefusedRequestsForACluster(t *testing.T) {
 		method, path, body string
 		message            string
 	}{
-		"an update without a name":          {"PUT", "", `{}`, "name is required"},
-		"a name that is taken":              {"PUT", "", `{"name":"other"}`, "a cluster with this name already exists"},
-		"other settings, but no name":       {"PUT", "", settingsOn, "name is required"},
-		"high availability switched off":    {"PUT", "", `{"name":"demo","ha":false}`, "cannot be disabled"},
-		"an unknown day":                    {"PUT", "", `{"name":"demo","maintenance_policy":{"day":"x"}}`, "maintenance policy day"},
-		"an upgrade to an unknown version":  {"POST", "/upgrade", `{"version":"9.9"}`, "invalid version slug"},
-		"an upgrade to a minor version":     {"POST", "/upgrade", `{"version":"1.37"}`, "invalid version slug"},
-		"an upgrade to latest":              {"POST", "/upgrade", `{"version":"latest"}`, "invalid version slug"},
-		"an upgrade to the same version":    {"POST", "/upgrade", `{"version":"1.36.5-do.1"}`, "cannot be upgraded to this version"},
-		"an upgrade to an older version":    {"POST", "/upgrade", `{"version":"1.35.9-do.2"}`, "cannot be upgraded to this version"},
-		"credentials that ended before now": {"GET", "/credentials?expiry_seconds=-1", "", "expiry_seconds"},
-		"an expiry that is not a number":    {"GET", "/kubeconfig?expiry_seconds=x", "", "expiry_seconds"},
-		"messages since an invalid time":    {"GET", "/status_messages?since=x", "", "since is not a time"},
+		"an update without a name":         {"PUT", "", `{}`, "name is required"},
+		"a name that is taken":             {"PUT", "", `{"name":"other"}`, "a cluster with this name already exists"},
+		"other settings, but no name":      {"PUT", "", settingsOn, "name is required"},
+		"high availability switched off":   {"PUT", "", `{"name":"demo","ha":false}`, "cannot be disabled"},
+		"an unknown day":                   {"PUT", "", `{"name":"demo","maintenance_policy":{"day":"x"}}`, "maintenance policy day"},
+		"an upgrade to an unknown version": {"POST", "/upgrade", `{"version":"9.9"}`, "invalid version slug"},
+		"an upgrade to a minor version":    {"POST", "/upgrade", `{"version":"1.37"}`, "invalid version slug"},
+		"an upgrade to latest":             {"POST", "/upgrade", `{"version":"latest"}`, "invalid version slug"},
+		"an upgrade to the same version":   {"POST", "/upgrade", `{"version":"1.36.5-do.1"}`, "cannot be upgraded to this version"},
+		"an upgrade to an older version":   {"POST", "/upgrade", `{"version":"1.35.9-do.2"}`, "cannot be upgraded to this version"},
+		"a negative expiry":                {"GET", "/credentials?expiry_seconds=-1", "", "expiry_seconds"},
+		"an expiry that is not a number":   {"GET", "/kubeconfig?expiry_seconds=x", "", "expiry_seconds"},
+		"messages since an invalid time":   {"GET", "/status_messages?since=x", "", "since is not a time"},
 	}
 	l := newLab(t)
 	l.createRunning("other", 1)

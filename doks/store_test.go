@@ -84,7 +84,7 @@ func TestStateFilesThatCannotBeUsed(t *testing.T) {
 			g.Expect(strings.Count(err.Error(), "\n")).To(BeZero())
 			content, err := os.ReadFile(path)
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(string(content)).To(Equal(c.content), "the file must stay as it is, for you to look at")
+			g.Expect(string(content)).To(Equal(c.content), "the file must stay as it is, so that you can look at it")
 		})
 	}
 }
@@ -92,32 +92,32 @@ func TestStateFilesThatCannotBeUsed(t *testing.T) {
 func TestAStateFileThatCannotBeWritten(t *testing.T) {
 	g := NewWithT(t)
 	_, err := doks.New(doks.Options{Tokens: []string{"a"}, StateFile: filepath.Join(t.TempDir(), "no", "folder")})
-	g.Expect(err).To(MatchError(ContainSubstring("write the state file")), "at the start")
+	g.Expect(err).To(MatchError(ContainSubstring("write the state file")), "a state file that can't be written must be reported at the start")
 
 	folder := filepath.Join(t.TempDir(), "folder")
 	g.Expect(os.Mkdir(folder, 0o700)).To(Succeed())
 	l := newLab(t, func(o *doks.Options) { o.StateFile = filepath.Join(folder, "state.json") })
 	l.Expect(os.RemoveAll(folder)).To(Succeed())
 	got := l.do("POST", clustersURL, body())
-	l.Expect(got.status).To(Equal(http.StatusInternalServerError), "later")
+	l.Expect(got.status).To(Equal(http.StatusInternalServerError), "a state file that can't be written must be reported to the client")
 	l.Expect(got.body).To(HaveKeyWithValue("id", "server_error"))
 }
 
-func TestOptionsThatMakeNoSense(t *testing.T) {
+func TestInvalidOptions(t *testing.T) {
 	cases := map[string]struct {
 		change  func(*doks.Options)
 		message string
 	}{
-		"no token":                {func(o *doks.Options) { o.Tokens = nil }, "no token"},
-		"an empty token":          {func(o *doks.Options) { o.Tokens = []string{""} }, "a token is empty"},
-		"a team without a UUID":   {func(o *doks.Options) { o.Team = "shop" }, `the team is "shop"`},
-		"a cluster token twice":   {func(o *doks.Options) { o.ClusterTokens = o.Tokens }, "a token is given twice"},
-		"a token of two kinds":    {func(o *doks.Options) { o.ReadOnlyTokens = o.Tokens }, "a token is given twice"},
-		"a negative time":         {func(o *doks.Options) { o.NodeTime = -1 }, "the node time is -1ns"},
-		"a negative limit":        {func(o *doks.Options) { o.DropletLimit = -1 }, "a limit is negative"},
-		"an invalid end state":    {func(o *doks.Options) { o.EndState = "upgrading" }, "choose running, degraded or error"},
-		"an unknown delete state": {func(o *doks.Options) { o.DeleteState = "gone" }, "choose none, deleted or deleting"},
-		"an invalid fault":        {func(o *doks.Options) { o.Faults = []doks.Fault{{}} }, "choose 429"},
+		"no token":                             {func(o *doks.Options) { o.Tokens = nil }, "no token"},
+		"an empty token":                       {func(o *doks.Options) { o.Tokens = []string{""} }, "a token is empty"},
+		"a team that is not a UUID":            {func(o *doks.Options) { o.Team = "shop" }, `the team is "shop"`},
+		"a token that is also a cluster token": {func(o *doks.Options) { o.ClusterTokens = o.Tokens }, "a token is given twice"},
+		"a token that is also read-only":       {func(o *doks.Options) { o.ReadOnlyTokens = o.Tokens }, "a token is given twice"},
+		"a negative time":                      {func(o *doks.Options) { o.NodeTime = -1 }, "the node time is -1ns"},
+		"a negative limit":                     {func(o *doks.Options) { o.DropletLimit = -1 }, "a limit is negative"},
+		"an invalid end state":                 {func(o *doks.Options) { o.EndState = "upgrading" }, "choose running, degraded or error"},
+		"an unknown delete state":              {func(o *doks.Options) { o.DeleteState = "gone" }, "choose none, deleted or deleting"},
+		"an invalid fault":                     {func(o *doks.Options) { o.Faults = []doks.Fault{{}} }, "choose 429"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

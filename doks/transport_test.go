@@ -22,7 +22,7 @@ func TestTokens(t *testing.T) {
 		status         int
 		id, message    string
 	}{
-		"none":                              {"", "GET", 401, "unauthorized", "Unable to authenticate you."},
+		"no token":                          {"", "GET", 401, "unauthorized", "Unable to authenticate you."},
 		"a wrong token":                     {"Bearer wrong", "GET", 401, "unauthorized", "Unable to authenticate you."},
 		"the beginning of the right one":    {"Bearer " + fullToken[:8], "GET", 401, "unauthorized", "Unable to authenticate you."},
 		"the right one with another scheme": {"Basic " + fullToken, "GET", 401, "unauthorized", "Unable to authenticate you."},

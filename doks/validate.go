@@ -111,7 +111,7 @@ func (e *Emulator) checkUpdate(found *cluster, wanted updateRequest) string {
 	return e.checkFree(wanted.Name, found)
 }
 
-// checkPools checks the pools of a new cluster.
+// checkPools returns what is wrong with the pools in a request, or "".
 func checkPools(pools []poolRequest) string {
 	if len(pools) == 0 {
 		return "validation error: at least one node pool is required"

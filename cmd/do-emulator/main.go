@@ -24,7 +24,7 @@ import (
 const (
 	// headerLimit bounds the wait for a request's header, so that idle connections do not pile up.
 	headerLimit = 10 * time.Second
-	// stopLimit bounds the clean-up after Ctrl-C: open requests end, and control planes are removed.
+	// stopLimit bounds the removal of the control planes after Ctrl-C. Open requests must end within half of it.
 	stopLimit = time.Minute
 )
 

@@ -133,7 +133,7 @@ func TestMistakesGiveOneLineErrors(t *testing.T) {
 		"an unexpected argument":     {"--token a start", `unexpected argument "start": see --help`},
 		"all addresses":              {"--token a --listen 0.0.0.0:0", "loopback address"},
 		"no host":                    {"--token a --listen :8090", "loopback address"},
-		"a name":                     {"--token a --listen localhost:8090", "loopback address"},
+		"a host name":                {"--token a --listen localhost:8090", "loopback address"},
 		"no port":                    {"--token a --listen 127.0.0.1", "--listen"},
 		"a port in use":              {"--token a --listen " + busy.Addr().String(), "choose another port with --listen=127.0.0.1:PORT"},
 		"an unknown kind of cluster": {"--token a --clusters kind", "choose stub or kwok"},

@@ -71,7 +71,7 @@ func DeleteLeftovers(ctx context.Context, assets string, out io.Writer) error {
 	for _, folder := range folders {
 		kwok, err := Open(filepath.Join(home, folder), assets, out)
 		if err != nil {
-			continue // its emulator is running
+			continue // normally because its emulator is running
 		}
 		if err := kwok.DeleteAll(ctx); err != nil {
 			return errors.Join(fmt.Errorf("remove control planes that were left behind: %w", err), kwok.Close())

@@ -90,7 +90,7 @@ func (k *Kwok) plane(id string) (*controlplane.ControlPlane, error) {
 	return controlplane.Open(filepath.Join(k.dir, id), controlplane.Options{Assets: k.assets, Nodes: -1, Out: k.out})
 }
 
-// Make starts a control plane, or those of its programs that are not running.
+// Make starts a control plane, or those of its programs that are not running. It also makes the administrator.
 func (k *Kwok) Make(ctx context.Context, id string) (string, error) {
 	plane, err := k.plane(id)
 	if err != nil {

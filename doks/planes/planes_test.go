@@ -208,7 +208,7 @@ func TestTheLifeOfARealControlPlane(t *testing.T) {
 
 	l.cloud.Close()
 	l.Expect(l.kwok.Close()).To(Succeed())
-	l.Expect(running(l.ctx, l, dir)).To(Equal([]string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok"}), "it must keep running")
+	l.Expect(running(l.ctx, l, dir)).To(Equal([]string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok"}), "the control plane must keep running")
 
 	t.Run("it is found again after a restart, and deleted with its cluster", func(t *testing.T) {
 		again := newLab(t, dir)

@@ -123,8 +123,8 @@ func effective(ctx context.Context, operation, cluster string) int {
 	return count
 }
 
-// askCloud gets one of the emulator's own pages through a forwarded port, because the emulator serves them only on a
-// loopback address.
+// askCloud gets one of the emulator's own pages through a forwarded port, because the emulator serves them only to
+// requests for a loopback host.
 func askCloud(ctx context.Context, path string, answer any) {
 	GinkgoHelper()
 	err := incluster.Forward(ctx, cloudNamespace, "service/do-emulator", "443", func(ctx context.Context, address string) error {
