@@ -90,7 +90,7 @@ func TestUsersAndCertificates(t *testing.T) {
 		content, err := plane.Kubeconfig(student, "")
 		g.Expect(err).NotTo(HaveOccurred())
 		_, err = clientFrom(g, content).CoreV1().ConfigMaps("default").Get(ctx, "kept", metav1.GetOptions{})
-		g.Expect(err).NotTo(HaveOccurred(), "a new one must work")
+		g.Expect(err).NotTo(HaveOccurred(), "a new kubeconfig must work")
 		g.Expect(exists(plane.Dir(), "pki-1")).To(BeFalse())
 		g.Eventually(ctx, func(g Gomega) {
 			published, err := clientOf(g, plane).CoreV1().ConfigMaps("default").Get(ctx, "kube-root-ca.crt", metav1.GetOptions{})
@@ -140,7 +140,7 @@ func TestAnotherUserGetsNothing(t *testing.T) {
 			}
 			return err
 		})).To(Succeed())
-		g.Expect(seen).To(BeNumerically(">", 30), "keys, kubeconfigs, locks, logs, etcd's data")
+		g.Expect(seen).To(BeNumerically(">", 30), "there must be keys, kubeconfigs, locks, logs and etcd's data")
 	})
 
 	t.Run("another user can't open its files", func(t *testing.T) {

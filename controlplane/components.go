@@ -138,8 +138,8 @@ func (c *ControlPlane) scheduler(r record, keys pki) []string {
 }
 
 // kwok opens no port: any user of the machine could read its metrics there, and simulated containers have neither logs
-// nor a shell to serve. Its configuration is named without the folder, in which it runs: kwok splits --config at commas,
-// which the folder's path may contain.
+// nor a shell to serve. --config names the file without its folder, which is kwok's working directory: kwok splits
+// --config at commas, and the folder's path may contain some.
 func (c *ControlPlane) kwok(r record, keys pki) []string {
 	return []string{
 		"--kubeconfig=" + keys.path("kwok.kubeconfig"), "--config=" + r.Stages, "--manage-all-nodes=true",

@@ -94,7 +94,7 @@ func TestLife(t *testing.T) {
 		g.Expect(kept(ctx, g, plane)).To(BeTrue())
 	})
 
-	t.Run("Reset empties it, and clients notice", func(t *testing.T) {
+	t.Run("Reset empties the control plane, and clients notice", func(t *testing.T) {
 		g := NewWithT(t)
 		list, err := clientOf(g, plane).CoreV1().ConfigMaps("default").List(ctx, metav1.ListOptions{})
 		g.Expect(err).NotTo(HaveOccurred())
@@ -207,17 +207,17 @@ func TestKilledAtAnyMoment(t *testing.T) {
 		keeps bool
 	}{
 		{"Up, when keys are made", "up", absent, func() func() bool { return there("pki-1/ca.crt") }, false},
-		{"Up, when it is recorded", "up", absent, func() func() bool { return there("controlplane.json") }, false},
+		{"Up, when the control plane is recorded", "up", absent, func() func() bool { return there("controlplane.json") }, false},
 		{"Up, when etcd is started", "up", absent, func() func() bool { return there("run/etcd") }, false},
 		{"Up, when kwok is started", "up", absent, func() func() bool { return there("run/kwok") }, false},
 		{"Up, when the snapshot is made", "up", absent, func() func() bool { return there("fresh.db") }, false},
-		{"Up again, at once", "up", running, func() func() bool { return after(0) }, true},
+		{"Up again, immediately", "up", running, func() func() bool { return after(0) }, true},
 		{"Up again, a moment later", "up", stopped, func() func() bool { return after(300 * time.Millisecond) }, true},
 		{"Down, a moment later", "down", running, func() func() bool { return after(20 * time.Millisecond) }, true},
 		{"RenewCertificates, when keys are made", "renew", running, func() func() bool { return newer("pki-", "ca.crt") }, true},
-		{"RenewCertificates, when they are in use", "renew", running, func() func() bool { return older("pki-") }, true},
+		{"RenewCertificates, when the new keys are in use", "renew", running, func() func() bool { return older("pki-") }, true},
 		{"Reset, when new data is made", "reset", running, func() func() bool { return newer("etcd-", "member") }, true},
-		{"Reset, when it is in use", "reset", running, func() func() bool { return older("etcd-") }, false},
+		{"Reset, when the new data is in use", "reset", running, func() func() bool { return older("etcd-") }, false},
 		{"Remove, when the record is gone", "remove", running, func() func() bool { return gone("controlplane.json") }, false},
 		{"Remove, when the folder is being emptied", "remove", running, func() func() bool { return gone("kubeconfig") }, false},
 	}

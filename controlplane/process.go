@@ -83,7 +83,7 @@ func (p process) start(ctx context.Context, command []string, dir, log string, e
 		return err
 	}
 	defer file.Close() // the process holds its own descriptor, and with it the lock
-	// Try again: another command that checks the process holds the lock for a moment.
+	// Try again: another command that checks the process may hold the lock for a moment.
 	var locked error
 	waitErr := poll(ctx, endTimeout, processPoll, func(context.Context) bool {
 		locked = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
@@ -156,8 +156,8 @@ func (c *ControlPlane) environment() []string {
 	return env
 }
 
-// lastMessage returns the last line of a component's log, or "no message" if the log is empty. That line says why the
-// component ended.
+// lastMessage returns the last line of a component's log, or "no message" if the log is empty. That line usually says
+// why the component ended.
 func lastMessage(log string) string {
 	content, _ := os.ReadFile(log)
 	lines := bytes.Split(bytes.TrimSpace(content), []byte("\n"))

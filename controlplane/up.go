@@ -14,9 +14,9 @@ import (
 	"example.com/operator-workshop/internal/private"
 )
 
-// attempts is how often Up tries to start the components. Another program can take a port after it was found free and
-// before a component listens on it. And on a very slow machine, the controller manager gives up on the API server after
-// 10 s.
+// attempts is how often Up tries to start the components. An attempt can fail because another program takes a port
+// after it was found free, and before a component listens on it. And on a very slow machine, the controller manager gives
+// up on the API server after 10 s.
 const attempts = 3
 
 // errEnded marks errors about a component that ended while Up waited for it.

@@ -254,7 +254,7 @@ func TestLearnWithWebhooks(t *testing.T) {
 	content, err := os.ReadFile(options.file)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(string(content)).To(ContainSubstring("manifests.yaml"))
-	g.Expect(string(content)).To(ContainSubstring("  kind: ConfigMap\n  name: object.metadata.name\n"), "no ConfigMap is created for a sample without a text")
+	g.Expect(string(content)).To(ContainSubstring("  kind: ConfigMap\n  name: object.metadata.name\n"), "the webhook must set the sample's text: without it, no ConfigMap is created")
 }
 
 func TestWebhooksThatAreNotServed(t *testing.T) {

@@ -21,7 +21,7 @@ func DescribeFailover(o Operator) {
 
 	ginkgo.It("continues in the other pod when the leader's node is drained", func(ctx ginkgo.SpecContext) {
 		if nodes := workers(ctx); len(nodes) < 2 {
-			ginkgo.Skip(fmt.Sprintf("left out: a node can be drained only if another one accepts pods, and there is only %d", len(nodes)))
+			ginkgo.Skip(fmt.Sprintf("left out: draining a node needs two nodes that accept pods, and there is only %d", len(nodes)))
 		}
 		node := o.placed(ctx)[o.Leader(ctx)]
 		gomega.Expect(node).NotTo(gomega.BeEmpty(), "the leader must run on a node")

@@ -7,7 +7,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-func TestSelectorIsWhatKubectlTakes(t *testing.T) {
+func TestSelectorForKubectl(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(selector(`{"app.kubernetes.io/name":"foo","control-plane":"manager"}`)).To(Equal("app.kubernetes.io/name=foo,control-plane=manager"))
 }

@@ -84,7 +84,7 @@ func TestFreePort(t *testing.T) {
 	g.Expect(filled).To(ConsistOf(MatchRegexp("^[1-9][0-9]*$")))
 }
 
-func TestWhatCannotBeStarted(t *testing.T) {
+func TestCommandsThatCannotBeStarted(t *testing.T) {
 	dir := t.TempDir()
 	plain := filepath.Join(dir, "plain")
 	if err := os.WriteFile(plain, []byte("text"), 0o600); err != nil {

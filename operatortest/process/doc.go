@@ -17,7 +17,7 @@
 // The kit reads JSON. If the operator accepts protobuf, CBOR or YAML, the proxy asks for JSON instead. Clients decode
 // a reply according to its Content-Type, so they need no setting. Bodies that the operator sends are not changed.
 //
-// Two kinds of requests are refused, with a message in the reply:
+// The proxy refuses two kinds of the operator's requests, with a message in the reply:
 //
 //   - Impersonation, with 403. The kit impersonates the operator's user, and Kubernetes doesn't nest impersonation.
 //   - A watch over WebSocket, which the kit can't read, with 503. The Java client (fabric8) then watches over HTTP.

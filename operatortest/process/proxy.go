@@ -111,7 +111,7 @@ func (p *proxy) ServeHTTP(writer http.ResponseWriter, request *http.Request) {
 		refuse(writer, http.StatusUnauthorized, metav1.StatusReasonUnauthorized, "use the kubeconfig that the test kit gives to the operator")
 	case namesUser(request.Header):
 		refuse(writer, http.StatusForbidden, metav1.StatusReasonForbidden,
-			"an operator under test can't impersonate a user: the test kit impersonates the operator's, and Kubernetes does not nest impersonation")
+			"an operator under test can't impersonate a user: the test kit impersonates the operator's own user, and Kubernetes does not nest impersonation")
 	case request.Header.Get("Upgrade") != "" && (query == "true" || query == "1"):
 		refuse(writer, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable,
 			"the test kit can't read a watch over WebSocket: watch over HTTP")

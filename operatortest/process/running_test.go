@@ -131,7 +131,7 @@ func TestTheKitCanReadTheLog(t *testing.T) {
 	defer read.Close()
 	content, err := io.ReadAll(read)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(string(content)).To(HaveSuffix("line 99\n"), "even though the file has been removed")
+	g.Expect(string(content)).To(HaveSuffix("line 99\n"), "the log must be readable even though the file has been removed")
 	g.Expect(read.Name()).NotTo(BeAnExistingFile())
 	g.Expect(group).NotTo(BeZero())
 }

@@ -50,7 +50,7 @@ func valuesOf(kubeconfig string, options operatortest.RunOptions) Values {
 	return values
 }
 
-// FreePort returns a TCP port on 127.0.0.1 that is free now, a different one at each call.
+// FreePort returns a TCP port on 127.0.0.1 that is free now, and chosen anew at each call.
 func (Values) FreePort() (int, error) {
 	listener, err := net.Listen("tcp", net.JoinHostPort(loopback, "0"))
 	if err != nil {

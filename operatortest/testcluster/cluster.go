@@ -136,8 +136,8 @@ func (c *Cluster) start(ctx context.Context) error {
 	return c.startExisting(ctx)
 }
 
-// Stop ends everything that Start started and removes its files, except those of a shared control plane. Calling it again,
-// or without Start, does nothing.
+// Stop ends everything that Start started and removes its files, except that a shared control plane keeps running. In
+// an existing cluster, it removes what the tests created. Calling it again, or without Start, does nothing.
 func (c *Cluster) Stop() error {
 	errs := []error{c.removeLeftovers()}
 	switch {
@@ -154,7 +154,7 @@ func (c *Cluster) Stop() error {
 }
 
 // Kubectl runs kubectl on the cluster and returns its standard output. Its standard
-// error, including warnings, is only part of the error.
+// error, including warnings, appears only in the error.
 func (c *Cluster) Kubectl(ctx context.Context, args ...string) (string, error) {
 	command := exec.CommandContext(ctx, filepath.Join(c.assets, "kubectl"), args...)
 	command.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig, "KUBECACHEDIR="+filepath.Join(c.dir, "kubectl-cache"))

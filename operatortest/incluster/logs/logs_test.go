@@ -8,8 +8,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// fakeKubectl answers for a cluster with one custom resource and two pods, one of which was restarted. It fails when
-// asked for events.
+// fakeKubectl answers for a cluster with one CustomResourceDefinition and two pods, one of which was restarted. It
+// fails when asked for events.
 const fakeKubectl = `#!/bin/sh
 case "$*" in
 "get customresourcedefinitions"*) echo foos.example.com ;;
