@@ -15,8 +15,8 @@ import (
 )
 
 // attempts is how often Up tries to start the components. An attempt can fail because another program takes a port
-// after it was found free, and before a component listens on it. And on a very slow machine, the controller manager gives
-// up on the API server after 10 s.
+// after it was found free, and before a component listens on it. And on a very slow machine, the controller manager
+// gives up on the API server after 10 s.
 const attempts = 3
 
 // errEnded marks errors about a component that ended while Up waited for it.
