@@ -48,7 +48,7 @@ var _ = Describe("a deleted Kluster stays until its cluster is gone", func() {
 		}, SpecTimeout(specTimeout)),
 	)
 
-	It("even if the cloud's library can't read the state deleting, for this cluster or for another", func(ctx SpecContext) {
+	It("even if the cloud's library can't read the state of a cluster that is being deleted", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		account := clouds.open(namespace, func(options *doks.Options) { options.DeleteState = doks.StateDeleting })
 		startOperator(testOptions(namespace))

@@ -179,7 +179,7 @@ func TestAnotherUserGetsNothing(t *testing.T) {
 				}
 			}
 		}
-		g.Expect(listening).To(Equal(5), "etcd listens on two; the API server, the controller manager and the scheduler on one each")
+		g.Expect(listening).To(Equal(5), "there must be five ports: two of etcd, and one each of the API server, the controller manager and the scheduler")
 	})
 }
 

@@ -36,7 +36,7 @@ type Component struct {
 	// Hung means that it is running, but doesn't answer.
 	Hung bool `json:"hung,omitempty"`
 
-	// outdated means that it was started with a different command from the one that Up would use now.
+	// outdated means that Up would now start it with a different command.
 	outdated bool
 }
 

@@ -32,7 +32,7 @@ func (c *ControlPlane) lock(ctx context.Context) (unlock func(), err error) {
 		return !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, os.ErrNotExist)
 	})
 	if errors.Is(waitErr, errTimeLimit) {
-		waitErr = fmt.Errorf("another command is still running after %s: stop it, and try again", lockTimeout)
+		waitErr = fmt.Errorf("other commands have kept it locked for %s: stop them, and try again", lockTimeout)
 	}
 	if err := errors.Join(waitErr, err); waitErr != nil || err != nil {
 		return nil, fmt.Errorf("lock the control plane in %s: %w", c.dir, err)

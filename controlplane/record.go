@@ -13,7 +13,7 @@ import (
 	"example.com/operator-workshop/internal/private"
 )
 
-// record is what a control plane knows about itself. It is replaced as a whole. A change that must be atomic, such as a
+// record is the content of controlplane.json. It is replaced as a whole. A change that must be atomic, such as a
 // restored snapshot or new certificates, is prepared in new folders, and takes effect when the record is written.
 type record struct {
 	Ports ports `json:"ports"`

@@ -150,8 +150,8 @@ func (c *ControlPlane) writeFiles(r record) error {
 	return c.writeKubeconfigs(r)
 }
 
-// endWrong ends components that are running but don't answer, and those that were started with a different command from
-// the one that Up would use now.
+// endWrong ends components that are running but don't answer, and those that Up would now start with a different
+// command.
 func (c *ControlPlane) endWrong(ctx context.Context, r record) error {
 	health, err := c.examine(ctx, r)
 	if err != nil {

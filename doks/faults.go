@@ -28,7 +28,7 @@ const (
 	FaultDelay FaultKind = "delay"
 	// FaultDrop breaks the connection without a reply, before or after the effect.
 	FaultDrop FaultKind = "drop"
-	// FaultCut lets the request take effect, and breaks the connection in the middle of the reply's body.
+	// FaultCut breaks the connection in the middle of the reply's body, after the effect.
 	FaultCut FaultKind = "cut"
 	// FaultStuckDelete accepts a request to delete a cluster, but the deletion never ends.
 	FaultStuckDelete FaultKind = "stuck-delete"
@@ -56,7 +56,7 @@ type Fault struct {
 	Count int `json:"count,omitempty"`
 	// Skip is how many matching requests pass before the first one it hits.
 	Skip int `json:"skip,omitempty"`
-	// After lets the request take effect first.
+	// After means that the fault comes after the effect.
 	After bool `json:"after,omitempty"`
 	// RetryAfter is for FaultTooMany only; it is rounded up to seconds.
 	RetryAfter Duration `json:"retry_after,omitzero"`

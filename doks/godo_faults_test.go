@@ -200,7 +200,7 @@ func TestGodoCannotReadTheStateDeleting(t *testing.T) {
 
 	_, response, err := service.Get(l.ctx, made.ID)
 	l.Expect(err).To(MatchError(ContainSubstring(`unknown cluster state "deleting"`)))
-	l.Expect(statusOf(err)).To(BeZero(), "it is not an ErrorResponse")
+	l.Expect(statusOf(err)).To(BeZero(), "the error must not be an ErrorResponse")
 	l.Expect(response).To(BeNil())
 	_, _, err = service.List(l.ctx, nil)
 	l.Expect(err).To(MatchError(ContainSubstring(`unknown cluster state "deleting"`)), "the whole list can't be read")

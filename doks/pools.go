@@ -76,7 +76,7 @@ func (e *Emulator) newNode(poolName string, now, due time.Time) *node {
 	}
 }
 
-// suffix distinguishes the nodes of a pool, as DigitalOcean's suffixes do.
+// suffix returns random characters that distinguish the nodes of a pool, like DigitalOcean's suffixes.
 func suffix() string {
 	const letters = "abcdefghijklmnopqrstuvwxyz0123456789"
 	name := make([]byte, 5)

@@ -129,7 +129,7 @@ func TestAutoscalingHasBounds(t *testing.T) {
 	l.Expect(l.do("POST", clustersURL, body("node_pools=["+pool("count=", "auto_scale=true", "min_nodes=2", "max_nodes=4")+"]")).status).To(Equal(http.StatusCreated))
 	l.clock.Step(time.Minute)
 	made := l.cloud.Clusters()[0].NodePools[0]
-	l.Expect(made.Count).To(Equal(2), "without a count, it starts with the minimum")
+	l.Expect(made.Count).To(Equal(2), "without a count, the pool must start with the minimum")
 	l.Expect(made.MinNodes).To(Equal(2))
 	l.Expect(made.MaxNodes).To(Equal(4))
 	l.Expect(l.do("PUT", l.poolPath(), `{"name":"workers","count":5}`).status).To(Equal(http.StatusUnprocessableEntity))

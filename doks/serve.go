@@ -96,8 +96,8 @@ func (e *Emulator) refuse(x *exchange, left budget) (reply, bool) {
 	return reply{}, true
 }
 
-// carryOut lets the request take effect. The test's Interrupter runs before that, and the function that it returns runs
-// after that.
+// carryOut applies the request. The test's Interrupter runs before the effect, and the function that the Interrupter
+// returns runs after it.
 func (e *Emulator) carryOut(x *exchange) reply {
 	end := e.begin(x)
 	done := e.apply(x)
@@ -110,7 +110,7 @@ func (e *Emulator) carryOut(x *exchange) reply {
 	return done
 }
 
-// apply lets the request take effect while no other request can.
+// apply runs the call of the request, while no other request can take effect.
 func (e *Emulator) apply(x *exchange) reply {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -26,7 +26,7 @@ func newLearnCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "learn --crd FOLDER --sample FILE [--role FOLDER] -- PROGRAM [ARGUMENTS]",
 		Short: "Run an operator twice, and write a draft of operatortest.yaml",
-		Long: "Run an operator twice on a sample, and write what it did to a draft of operatortest.yaml for you to correct.\n" +
+		Long: "Run an operator twice on a sample, and describe in a draft of operatortest.yaml what it did, for you to correct.\n" +
 			"The program runs in the folder of that file.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.ArgsLenAtDash() != 0 {

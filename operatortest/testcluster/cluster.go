@@ -45,7 +45,7 @@ import (
 )
 
 const (
-	// startTimeout bounds Start; on an idle machine it takes 3 to 4 seconds.
+	// startTimeout bounds Start, which takes 3 to 4 seconds on an idle machine.
 	startTimeout = 3 * time.Minute
 	// PollInterval is the interval at which a wait checks again.
 	PollInterval = 20 * time.Millisecond

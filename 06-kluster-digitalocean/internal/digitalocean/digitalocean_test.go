@@ -153,7 +153,7 @@ func TestFindReadsEveryPage(t *testing.T) {
 	api.ClearJournal()
 	found, err := account.Find(t.Context(), cloud.Owner{UID: "owner"})
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(found).To(BeNil(), "the beginning of a UID is another UID")
+	g.Expect(found).To(BeNil(), "the UID must match as a whole, not only its beginning")
 	g.Expect(api.Journal()).To(HaveLen(2))
 }
 
@@ -341,7 +341,7 @@ func answering(t *testing.T, body string) *digitalocean.Account {
 	t.Helper()
 	return serving(t, func(writer http.ResponseWriter, _ *http.Request) {
 		writer.Header().Set("Content-Type", "application/json")
-		_, _ = writer.Write([]byte(body)) // if this fails, so does the client's test
+		_, _ = writer.Write([]byte(body)) // if this fails, the client's request fails, too
 	})
 }
 

@@ -18,7 +18,7 @@ func TestSchemeKnowsTheKinds(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred(), "see register.go")
 		g.Expect(kinds).To(ConsistOf(SchemeGroupVersion.WithKind(kind)))
 	}
-	g.Expect(scheme.Recognizes(SchemeGroupVersion.WithKind("WatchEvent"))).To(BeTrue(), "a watch of Klusters can be read")
+	g.Expect(scheme.Recognizes(SchemeGroupVersion.WithKind("WatchEvent"))).To(BeTrue(), "a client must be able to decode a watch of Klusters")
 	g.Expect(scheme.Recognizes(metav1.SchemeGroupVersion.WithKind("Kluster"))).To(BeFalse())
 	g.Expect(Resource("klusters").String()).To(Equal("klusters.inspirit941.dev"))
 }
