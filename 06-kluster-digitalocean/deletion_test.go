@@ -43,7 +43,7 @@ var _ = Describe("a deleted Kluster stays until its cluster is gone", func() {
 		Entry("the deletion takes effect, and the answer is 500", []doks.Fault{deleting(doks.FaultServerError, true)}, SpecTimeout(specTimeout)),
 		Entry("the answers to the deletion are 503 and a proxy's page", []doks.Fault{deleting(doks.FaultUnavailable, false), deleting(doks.FaultBadGateway, false)}, SpecTimeout(specTimeout)),
 		Entry("the cloud is busy", []doks.Fault{deleting(doks.FaultTooMany, false), looking(doks.FaultTooMany, 2)}, SpecTimeout(specTimeout)),
-		Entry("looking at the cluster fails in many ways", []doks.Fault{
+		Entry("requests for the cluster fail in many ways", []doks.Fault{
 			looking(doks.FaultServerError, 1), looking(doks.FaultBadGateway, 1), looking(doks.FaultCut, 1), looking(doks.FaultDrop, 1),
 		}, SpecTimeout(specTimeout)),
 	)

@@ -37,16 +37,16 @@ func TestFindCluster(t *testing.T) {
 		want    *cloud.Cluster
 		wantErr error
 	}{
-		"the ID finds it":                             {account: finder{byID: ours, errOfIt: errors.New("there is nothing to look for")}, want: ours},
-		"the ID finds it, with a second owner":        {account: finder{byID: shared, errOfIt: errors.New("there is nothing to look for")}, want: shared},
-		"the ID finds nothing, the tag finds it":      {account: finder{errByID: notFound, byTag: ours}, want: ours},
-		"the ID finds another, the tag finds it":      {account: finder{byID: theirs, byTag: ours}, want: ours},
-		"the ID finds another, the tag finds nothing": {account: finder{byID: theirs}, want: theirs},
-		"neither finds anything":                      {account: finder{errByID: notFound}},
-		"no ID is known, and the tag finds it":        {account: finder{byTag: ours, errByID: errors.New("there is no ID")}, unknown: true, want: ours},
-		"no ID is known, and the tag finds nothing":   {account: finder{errByID: errors.New("there is no ID")}, unknown: true},
-		"the cloud fails":                             {account: finder{errByID: away}, wantErr: away},
-		"the cloud fails, and no ID is known":         {account: finder{errOfIt: away}, unknown: true, wantErr: away},
+		"the ID finds it":                                 {account: finder{byID: ours, errOfIt: errors.New("there is nothing to look for")}, want: ours},
+		"the ID finds it, with a second owner":            {account: finder{byID: shared, errOfIt: errors.New("there is nothing to look for")}, want: shared},
+		"the ID finds nothing, but the tag finds it":      {account: finder{errByID: notFound, byTag: ours}, want: ours},
+		"the ID finds another, but the tag finds it":      {account: finder{byID: theirs, byTag: ours}, want: ours},
+		"the ID finds another, and the tag finds nothing": {account: finder{byID: theirs}, want: theirs},
+		"neither finds anything":                          {account: finder{errByID: notFound}},
+		"no ID is known, and the tag finds it":            {account: finder{byTag: ours, errByID: errors.New("there is no ID")}, unknown: true, want: ours},
+		"no ID is known, and the tag finds nothing":       {account: finder{errByID: errors.New("there is no ID")}, unknown: true},
+		"the cloud fails":                                 {account: finder{errByID: away}, wantErr: away},
+		"the cloud fails, and no ID is known":             {account: finder{errOfIt: away}, unknown: true, wantErr: away},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -80,12 +80,12 @@ func TestActOnWhatIsFound(t *testing.T) {
 		// wantRecorded means that the operator writes the ID into the annotation.
 		wantRecorded bool
 	}{
-		"the ID is recorded, and the cluster is gone": {kluster: recordedKluster(), wantReason: klusterv1alpha1.ReasonLost},
-		"two Klusters claim the cluster":              {kluster: recordedKluster(), cluster: two, wantReason: klusterv1alpha1.ReasonNotOwned},
-		"the tag has found the cluster":               {kluster: pendingKluster(), cluster: foundCluster(cloud.StateProvisioning), wantRecorded: true},
-		"only the status has the ID":                  {kluster: onlyInStatus, cluster: foundCluster(cloud.StateProvisioning), wantRecorded: true},
-		"the annotation has the ID of another":        {kluster: misrecorded, cluster: foundCluster(cloud.StateProvisioning), wantRecorded: true},
-		"the ID is recorded already":                  {kluster: recordedKluster(), cluster: foundCluster(cloud.StateProvisioning)},
+		"the ID is recorded, and the cluster is gone":  {kluster: recordedKluster(), wantReason: klusterv1alpha1.ReasonLost},
+		"two Klusters claim the cluster":               {kluster: recordedKluster(), cluster: two, wantReason: klusterv1alpha1.ReasonNotOwned},
+		"the tag has found the cluster":                {kluster: pendingKluster(), cluster: foundCluster(cloud.StateProvisioning), wantRecorded: true},
+		"only the status has the ID":                   {kluster: onlyInStatus, cluster: foundCluster(cloud.StateProvisioning), wantRecorded: true},
+		"the annotation has the ID of another cluster": {kluster: misrecorded, cluster: foundCluster(cloud.StateProvisioning), wantRecorded: true},
+		"the ID is recorded already":                   {kluster: recordedKluster(), cluster: foundCluster(cloud.StateProvisioning)},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -15,8 +15,8 @@ func TestWhatIsOnRecord(t *testing.T) {
 		wantName, wantAccount string
 		wantMayHaveCluster    bool
 	}{
-		"nothing was asked for": {},
-		"a cluster was about to be asked for": {
+		"no cluster was requested": {},
+		"a cluster was about to be requested": {
 			annotations: map[string]string{klusterv1alpha1.CreatePendingAnnotation: "2026-01-01T00:00:00Z", klusterv1alpha1.ExternalAccountAnnotation: "acme"},
 			wantAccount: "acme", wantMayHaveCluster: true,
 		},

@@ -154,13 +154,13 @@ var _ = Describe("a cluster", func() {
 		expectGone(ctx, kluster)
 		Expect(account.Effective("delete cluster")).To(HaveLen(1))
 	},
-		Entry("while it has lost its tag", func(_, _ *klusterv1alpha1.Kluster) []*klusterv1alpha1.Kluster { return nil }, SpecTimeout(specTimeout)),
+		Entry("while it has no owner tag", func(_, _ *klusterv1alpha1.Kluster) []*klusterv1alpha1.Kluster { return nil }, SpecTimeout(specTimeout)),
 		Entry("while two Klusters claim it", func(own, other *klusterv1alpha1.Kluster) []*klusterv1alpha1.Kluster {
 			return []*klusterv1alpha1.Kluster{own, other}
 		}, SpecTimeout(specTimeout)),
 	)
 
-	It("stays when its Kluster goes, if deletionPolicy asks for that, even if the token is wrong", func(ctx SpecContext) {
+	It("is kept when a Kluster with the deletion policy Orphan is deleted, even if the token is wrong", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		account := clouds.of(namespace)
 		startOperator(testOptions(namespace))

@@ -232,9 +232,9 @@ func TestIsFinished(t *testing.T) {
 		want      bool
 	}{
 		"it is not deleted":                 {stays: true, kluster: provisioned(klusterv1alpha1.ReasonDeleted)},
-		"no cluster was ever asked for":     {kluster: func(*klusterv1alpha1.Kluster) {}, want: true},
+		"no cluster was ever requested":     {kluster: func(*klusterv1alpha1.Kluster) {}, want: true},
 		"its token is protected":            {kluster: func(*klusterv1alpha1.Kluster) {}, protected: true},
-		"a cluster may have been asked for": {kluster: func(kluster *klusterv1alpha1.Kluster) { kluster.Annotations = pendingKluster().Annotations }},
+		"a cluster may have been requested": {kluster: func(kluster *klusterv1alpha1.Kluster) { kluster.Annotations = pendingKluster().Annotations }},
 		"there is a cluster":                {kluster: provisioned(klusterv1alpha1.ReasonRunning), protected: true},
 		"the cluster is gone":               {kluster: provisioned(klusterv1alpha1.ReasonDeleted), protected: true, want: true},
 		"the cluster stays because of Orphan": {

@@ -85,7 +85,7 @@ var _ = Describe("the token's Secret", func() {
 		expectProtectedBy(ctx, namespace, "another")
 	}, SpecTimeout(specTimeout))
 
-	It("is released when the Kluster names another before its first status", func(ctx SpecContext) {
+	It("is released when the Kluster names another before its first status is written", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		begun, proceed := holdCreations(clouds.of(namespace))
 		startOperator(testOptions(namespace))

@@ -75,7 +75,7 @@ func TestReport(t *testing.T) {
 			}
 			g.Expect(ready).To(HaveValue(HaveField("Reason", test.wantReason)))
 			if _, limited := errors.AsType[*rateLimitedError](test.err); limited {
-				g.Expect(ready.Message).To(ContainSubstring("asked for a pause"), "it is not the cluster's fault, see report in status.go")
+				g.Expect(ready.Message).To(ContainSubstring("asked for a pause"), "the message must say that the cloud has asked for a pause, see report in status.go")
 			}
 		})
 	}

@@ -69,9 +69,9 @@ func TestAStaleKlusterChangesNothing(t *testing.T) {
 		want []string
 	}{
 		"a Kluster is current, and has no cluster":            {cached: pendingKluster(), live: []runtime.Object{pendingKluster()}, want: []string{"create"}},
-		"a Kluster is current, and has one":                   {cached: recordedKluster(), live: []runtime.Object{recordedKluster()}, want: []string{"update pools", "upgrade to 1.36"}},
+		"a Kluster is current, and has a cluster":             {cached: recordedKluster(), live: []runtime.Object{recordedKluster()}, want: []string{"update pools", "upgrade to 1.36"}},
 		"a Kluster is gone, and would get a cluster":          {cached: pendingKluster()},
-		"a Kluster is gone, and had one":                      {cached: recordedKluster()},
+		"a Kluster is gone, and had a cluster":                {cached: recordedKluster()},
 		"a cluster was recorded, and is gone":                 {cached: pendingKluster(), live: changed(recordedKluster(), func(*klusterv1alpha1.Kluster) {})},
 		"a pool was added that the cache does not show":       {cached: recordedKluster(), live: changed(recordedKluster(), func(kluster *klusterv1alpha1.Kluster) { kluster.Generation++ })},
 		"a Kluster was deleted, and made anew under its name": {cached: pendingKluster(), live: changed(pendingKluster(), func(kluster *klusterv1alpha1.Kluster) { kluster.UID = "another" })},

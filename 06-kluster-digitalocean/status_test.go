@@ -65,22 +65,22 @@ func TestNewConditions(t *testing.T) {
 		// The expected conditions, each as status and reason.
 		wantReady, wantProvisioned, wantCredentials string
 	}{
-		"the cloud makes the cluster":   {observed: observedCluster(cloud.StateProvisioning), reason: "Provisioning", wantReady: "False Provisioning", wantProvisioned: "False Provisioning", wantCredentials: "True TokenAccepted"},
-		"the cluster matches the spec":  {observed: observedCluster(cloud.StateRunning), reason: "Running", wantReady: "True Running", wantProvisioned: "True Running", wantCredentials: "True TokenAccepted"},
-		"a pool is being changed":       {observed: observedCluster(cloud.StateRunning), reason: "Updating", wantReady: "False Updating", wantProvisioned: "True Running", wantCredentials: "True TokenAccepted"},
-		"an upgrade is in progress":     {observed: observedCluster(cloud.StateUpgrading), reason: "Updating", wantReady: "False Updating", wantProvisioned: "True Running", wantCredentials: "True TokenAccepted"},
-		"the cluster is degraded":       {observed: observedCluster(cloud.StateDegraded), blocking: blocked("Degraded", "slow"), wantReady: "False Degraded", wantProvisioned: "True Running", wantCredentials: "True TokenAccepted"},
-		"the cluster has failed":        {observed: observedCluster(cloud.StateFailed), blocking: blocked("Failed", "no room"), wantReady: "False Failed", wantProvisioned: "False Provisioning", wantCredentials: "True TokenAccepted"},
-		"the cluster is being deleted":  {observed: observedCluster(cloud.StateRunning), reason: "Deleting", wantReady: "False Deleting", wantProvisioned: "True Running", wantCredentials: "True TokenAccepted"},
-		"the cluster is gone":           {observed: observation{account: "acme"}, reason: "Deleted", wantReady: "False Deleted", wantProvisioned: "False Deleted", wantCredentials: "True TokenAccepted"},
-		"the token is missing":          {blocking: missing, wantReady: "False TokenMissing", wantProvisioned: "False Provisioning", wantCredentials: "False TokenMissing"},
-		"the token is rejected":         {blocking: rejected, wantReady: "False TokenRejected", wantProvisioned: "False Provisioning", wantCredentials: "False TokenRejected"},
-		"the cloud does not answer":     {blocking: unavailable, wantReady: "False Unavailable", wantProvisioned: "False Provisioning", wantCredentials: "Unknown Unavailable"},
-		"the cloud stops answering":     {observed: observedCluster(cloud.StateRunning), blocking: unavailable, wantReady: "False Unavailable", wantProvisioned: "True Running", wantCredentials: "True TokenAccepted"},
-		"the name is taken":             {observed: observation{account: "acme"}, blocking: blocked("NameTaken", "exists"), wantReady: "False NameTaken", wantProvisioned: "False Provisioning", wantCredentials: "True TokenAccepted"},
-		"there is no room for a Secret": {observed: observedCluster(cloud.StateRunning), blocking: blocked("SecretRefused", "quota"), wantReady: "False SecretRefused", wantProvisioned: "True Running", wantCredentials: "True TokenAccepted"},
-		"the cluster is another's":      {observed: theirs, blocking: blocked("NotOwned", "not ours"), wantReady: "False NotOwned", wantProvisioned: "False Provisioning", wantCredentials: "True TokenAccepted"},
-		"it is paused":                  {reason: "Paused", wantReady: "Unknown Paused"},
+		"the cloud makes the cluster":      {observed: observedCluster(cloud.StateProvisioning), reason: "Provisioning", wantReady: "False Provisioning", wantProvisioned: "False Provisioning", wantCredentials: "True TokenAccepted"},
+		"the cluster matches the spec":     {observed: observedCluster(cloud.StateRunning), reason: "Running", wantReady: "True Running", wantProvisioned: "True Running", wantCredentials: "True TokenAccepted"},
+		"a pool is being changed":          {observed: observedCluster(cloud.StateRunning), reason: "Updating", wantReady: "False Updating", wantProvisioned: "True Running", wantCredentials: "True TokenAccepted"},
+		"an upgrade is in progress":        {observed: observedCluster(cloud.StateUpgrading), reason: "Updating", wantReady: "False Updating", wantProvisioned: "True Running", wantCredentials: "True TokenAccepted"},
+		"the cluster is degraded":          {observed: observedCluster(cloud.StateDegraded), blocking: blocked("Degraded", "slow"), wantReady: "False Degraded", wantProvisioned: "True Running", wantCredentials: "True TokenAccepted"},
+		"the cluster has failed":           {observed: observedCluster(cloud.StateFailed), blocking: blocked("Failed", "no room"), wantReady: "False Failed", wantProvisioned: "False Provisioning", wantCredentials: "True TokenAccepted"},
+		"the cluster is being deleted":     {observed: observedCluster(cloud.StateRunning), reason: "Deleting", wantReady: "False Deleting", wantProvisioned: "True Running", wantCredentials: "True TokenAccepted"},
+		"the cluster is gone":              {observed: observation{account: "acme"}, reason: "Deleted", wantReady: "False Deleted", wantProvisioned: "False Deleted", wantCredentials: "True TokenAccepted"},
+		"the token is missing":             {blocking: missing, wantReady: "False TokenMissing", wantProvisioned: "False Provisioning", wantCredentials: "False TokenMissing"},
+		"the token is rejected":            {blocking: rejected, wantReady: "False TokenRejected", wantProvisioned: "False Provisioning", wantCredentials: "False TokenRejected"},
+		"the cloud does not answer":        {blocking: unavailable, wantReady: "False Unavailable", wantProvisioned: "False Provisioning", wantCredentials: "Unknown Unavailable"},
+		"the cloud stops answering":        {observed: observedCluster(cloud.StateRunning), blocking: unavailable, wantReady: "False Unavailable", wantProvisioned: "True Running", wantCredentials: "True TokenAccepted"},
+		"the name is taken":                {observed: observation{account: "acme"}, blocking: blocked("NameTaken", "exists"), wantReady: "False NameTaken", wantProvisioned: "False Provisioning", wantCredentials: "True TokenAccepted"},
+		"there is no room for a Secret":    {observed: observedCluster(cloud.StateRunning), blocking: blocked("SecretRefused", "quota"), wantReady: "False SecretRefused", wantProvisioned: "True Running", wantCredentials: "True TokenAccepted"},
+		"the cluster is another Kluster's": {observed: theirs, blocking: blocked("NotOwned", "not ours"), wantReady: "False NotOwned", wantProvisioned: "False Provisioning", wantCredentials: "True TokenAccepted"},
+		"it is paused":                     {reason: "Paused", wantReady: "Unknown Paused"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 )
 
 var _ = Describe("the token", func() {
-	It("is waited for while it is missing, empty, wrong or read-only", func(ctx SpecContext) {
+	It("may be missing, empty, wrong or read-only at first: the operator waits for the right one", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		account := clouds.of(namespace)
 		startOperator(testOptions(namespace))

@@ -198,7 +198,7 @@ func saysNothing(t *testing.T, component string, port uint32) {
 			url := fmt.Sprintf("%s://127.0.0.1:%d%s", scheme, port, page)
 			response, err := stranger.Get(url)
 			if err != nil {
-				continue // it hung up
+				continue // the server hung up
 			}
 			body, err := io.ReadAll(response.Body)
 			g.Expect(err).NotTo(HaveOccurred())

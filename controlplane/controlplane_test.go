@@ -17,13 +17,13 @@ import (
 	"example.com/operator-workshop/controlplane"
 )
 
-func TestLife(t *testing.T) {
+func TestTheLifeOfAControlPlane(t *testing.T) {
 	g := NewWithT(t)
 	ctx := testContext(t)
 	dir := filepath.Join(t.TempDir(), "my plane, new") // neither the spaces nor the comma must cause problems
 	plane, out := open(t, dir, controlplane.Options{})
 	_, err := plane.Status(ctx)
-	g.Expect(err).To(MatchError(controlplane.ErrNotFound), "before the first Up")
+	g.Expect(err).To(MatchError(controlplane.ErrNotFound), "before the first Up, there must be no control plane")
 	g.Expect(exists(dir)).To(BeFalse(), "Status must create nothing")
 
 	g.Expect(plane.Up(ctx)).To(Succeed())
@@ -144,7 +144,7 @@ func TestLife(t *testing.T) {
 	})
 }
 
-func TestHungComponents(t *testing.T) {
+func TestHungComponentsAreReplaced(t *testing.T) {
 	t.Parallel()
 	ctx := testContext(t)
 	plane, _ := open(t, filepath.Join(t.TempDir(), "stuck"), controlplane.Options{})
@@ -178,7 +178,7 @@ func TestHungComponents(t *testing.T) {
 	}
 }
 
-func TestKilledAtAnyMoment(t *testing.T) {
+func TestUpAfterAKillAtAnyMoment(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*limit)
 	defer cancel()

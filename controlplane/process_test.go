@@ -15,7 +15,7 @@ import (
 	"example.com/operator-workshop/controlplane"
 )
 
-func TestAProcessIDThatBelongsToAnotherProgram(t *testing.T) {
+func TestAnotherProgramWithAComponentsProcessID(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	ctx := testContext(t)
@@ -47,7 +47,7 @@ func TestAProcessIDThatBelongsToAnotherProgram(t *testing.T) {
 	g.Consistently(ended).WithTimeout(500 * time.Millisecond).ShouldNot(Receive())
 }
 
-func TestAComponentThatEndsDuringUp(t *testing.T) {
+func TestUpStartsAComponentAgainThatHasEnded(t *testing.T) {
 	t.Parallel()
 	for name, killed := range map[string]struct{ component, when string }{
 		"etcd":                    {"etcd", "run/etcd"},

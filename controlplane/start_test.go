@@ -197,7 +197,7 @@ func TestSeveralCommandsAtOnce(t *testing.T) {
 	g.Expect(below(g, dir)).To(ConsistOf(controlplane.Components))
 }
 
-func TestDamagedFolders(t *testing.T) {
+func TestDamagedFoldersAreReportedAndCanBeRemoved(t *testing.T) {
 	t.Parallel()
 	cases := map[string]func(dir string) error{
 		"controlplane.json cannot be read": func(dir string) error {

@@ -41,7 +41,7 @@ func TestProvisioningEndsWhenItIsDue(t *testing.T) {
 	}
 }
 
-func TestDeletion(t *testing.T) {
+func TestStatesDuringADeletion(t *testing.T) {
 	cases := map[string]struct {
 		state doks.State
 		seen  int

@@ -13,7 +13,7 @@ import (
 	"example.com/operator-workshop/doks"
 )
 
-func TestTokens(t *testing.T) {
+func TestAuthentication(t *testing.T) {
 	l := newLab(t)
 	made := l.create("demo", 1)
 	path := clustersURL + "/" + made.ID

@@ -82,7 +82,7 @@ func (p *program) ask(method, body string) int {
 
 const demo = `{"name":"demo","region":"nyc1","version":"latest","node_pools":[{"name":"workers","size":"s-1vcpu-2gb","count":1}]}`
 
-func TestTheEmulatorServesAndRemembers(t *testing.T) {
+func TestTheEmulatorKeepsItsClustersForTheNextRun(t *testing.T) {
 	state := filepath.Join(t.TempDir(), "state.json")
 	first := start(t, "--token", "very-secret", "--state", state, "--fault", "GET * 503")
 	first.Expect(first.ask("GET", "")).To(Equal(503))

@@ -76,7 +76,7 @@ func TestRunRefuses(t *testing.T) {
 }
 
 // The page must show the example's current file.
-func TestPage(t *testing.T) {
+func TestThePageShowsTheExamplesFile(t *testing.T) {
 	g := NewWithT(t)
 	page, err := os.ReadFile("../../docs/testing-your-operator.md")
 	g.Expect(err).NotTo(HaveOccurred())

@@ -205,7 +205,7 @@ func TestUpgradesPass(t *testing.T) {
 	}
 }
 
-func TestStopEndsRequestsOnTheirWay(t *testing.T) {
+func TestStopEndsRequestsInFlight(t *testing.T) {
 	for protocol := range protocols {
 		t.Run(protocol, func(t *testing.T) {
 			g := NewWithT(t)
