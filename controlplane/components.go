@@ -96,7 +96,7 @@ func (c *ControlPlane) apiServer(r record, keys pki) []string {
 		"advertise-address": loopback,
 		// The Service "kubernetes" may not have a loopback address as its endpoint.
 		"endpoint-reconciler-type": "none",
-		// There is only one user, who should not be throttled.
+		// No client should be throttled.
 		"enable-priority-and-fairness": "false", "max-requests-inflight": "0", "max-mutating-requests-inflight": "0",
 		"profiling": "false",
 	}

@@ -65,7 +65,8 @@ type Options struct {
 	Planes Planes
 	// Clock tells the time; by default it is the machine's clock.
 	Clock clock.Clock
-	// Log gets a line for each request, without anything secret. If it is nil, nothing is logged.
+	// Log gets a line for each request, and the emulator's own errors, without anything secret. If it is nil, nothing is
+	// logged.
 	Log *slog.Logger
 }
 

@@ -12,8 +12,8 @@ import (
 	"example.com/operator-workshop/controlplane"
 )
 
-// Config returns a client configuration for the administrator. It has no rate limit, because only the caller uses the
-// control plane.
+// Config returns a client configuration for the administrator. It has no rate limit, because the control plane
+// doesn't throttle its clients either.
 func Config(plane *controlplane.ControlPlane) (*rest.Config, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", plane.KubeconfigPath())
 	if err != nil {

@@ -14,7 +14,7 @@ type Operator struct {
 	Manifests string
 	// Variables are set for `make deploy` and `make undeploy`, as NAME=value.
 	Variables []string
-	// Deployed is called once the operator is running, before the specs. Nil if there is nothing to do.
+	// Deployed is called once the operator is running, before the specs. It may be nil.
 	Deployed func(ctx context.Context)
 	// Metrics says where the operator serves its metrics over TLS; nil if it doesn't.
 	Metrics *Metrics
@@ -74,7 +74,8 @@ type Collision struct {
 }
 
 const (
-	// Timeout bounds each spec. Most of it is for pulling images, and for starting and stopping pods.
+	// Timeout bounds each spec that waits for pods; the drain of a node may take twice as long. Most of it is for pulling
+	// images, and for starting and stopping pods.
 	Timeout = 5 * time.Minute
 	// commandTimeout bounds specs and commands that don't wait for a pod to start.
 	commandTimeout = time.Minute

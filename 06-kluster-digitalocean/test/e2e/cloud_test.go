@@ -27,8 +27,8 @@ const (
 	cloudNamespace = "kluster-e2e-cloud"
 	// cloudName is the emulator's host name in the operator's requests.
 	cloudName = "do-emulator." + cloudNamespace + ".svc"
-	// cloudDays is how long the certificate is valid: longer than any test.
-	cloudDays = 24 * time.Hour
+	// certificateValidity is how long the certificate is valid: longer than any test.
+	certificateValidity = 24 * time.Hour
 )
 
 // keyPair is a certificate and its key, both in PEM.
@@ -75,7 +75,7 @@ func newKeyPair() keyPair {
 		SerialNumber: big.NewInt(1),
 		DNSNames:     []string{cloudName},
 		NotBefore:    time.Now().Add(-time.Hour),
-		NotAfter:     time.Now().Add(cloudDays),
+		NotAfter:     time.Now().Add(certificateValidity),
 		IsCA:         true, BasicConstraintsValid: true,
 	}
 	certificate, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
