@@ -39,7 +39,7 @@ func TestAnotherProgramWithAComponentsProcessID(t *testing.T) {
 		}
 	}
 	lie()
-	g.Expect(pids(ctx, g, plane)).To(BeEmpty(), "no component may be running, as after a reboot")
+	g.Expect(pids(ctx, g, plane)).To(BeEmpty(), "as after a reboot, no component may count as running")
 	g.Expect(plane.Up(ctx)).To(Succeed())
 	g.Expect(plane.Down(ctx)).To(Succeed())
 	lie()

@@ -74,8 +74,8 @@ type Collision struct {
 }
 
 const (
-	// Timeout bounds each spec that waits for pods; the drain of a node may take twice as long. Most of it is for pulling
-	// images, and for starting and stopping pods.
+	// Timeout bounds each spec that waits for pods, except that the spec that drains a node has twice as long. Most of
+	// the time is for pulling images, and for starting and stopping pods.
 	Timeout = 5 * time.Minute
 	// commandTimeout bounds specs and commands that don't wait for a pod to start.
 	commandTimeout = time.Minute

@@ -18,7 +18,7 @@ import (
 const timeout = 10 * time.Second
 
 // World is a cloud with an empty account, and several tokens that tests use with it. Creating or deleting a cluster
-// takes a moment, so that the tests can observe clusters in between.
+// takes a moment, so that the tests can observe the states in between.
 type World struct {
 	// Account has all permissions, ReadOnly can only read, Narrow can't read its account's identity, and Stranger has a
 	// token that the cloud does not know.
