@@ -22,10 +22,10 @@ const attempts = 3
 // errEnded marks errors about a component that ended while Up waited for it.
 var errEnded = errors.New("ended")
 
-// Up brings the control plane up: it creates what is missing, starts components that aren't running, and replaces those
-// that don't answer, or that were started in another folder, on another port or from other programs. It returns when pods
-// can be created and scheduled. The data is kept. If Up is interrupted at any point, even by kill -9, calling it again
-// completes the work.
+// Up starts the control plane: it creates what is missing, starts components that aren't running, and replaces those
+// that don't answer, or that were started with another command, such as in another folder or on another port. It
+// returns when pods can be created and scheduled. The data is kept. If Up is interrupted at any point, even by kill -9,
+// calling it again completes the work.
 func (c *ControlPlane) Up(ctx context.Context) error {
 	if err := checkAssets(c.options.Assets, c.options.remedy); err != nil {
 		return err

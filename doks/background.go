@@ -182,7 +182,8 @@ func (c *cluster) planeNodes(now time.Time) []PlaneNode {
 	return nodes
 }
 
-// planeNode adds the labels that DigitalOcean gives its nodes. They take precedence over the caller's.
+// planeNode describes a node for its plane, with the labels that DigitalOcean gives its nodes. They take precedence
+// over the caller's.
 func (c *cluster) planeNode(p *pool, n *node) PlaneNode {
 	labels := map[string]string{}
 	maps.Copy(labels, p.Labels)

@@ -56,7 +56,7 @@ func poolTests() map[string]poolTest {
 		"replaced by another":      {to: one(func(pool *cloud.Pool) { pool.Name = "another" })},
 		"scaled by the cloud":      {to: scaled(1, 3)},
 		"scaled, and the same":     {from: scaled(1, 3), to: scaled(1, 3), same: true},
-		"scaled in other bounds":   {from: scaled(1, 3), to: scaled(2, 5)},
+		"scaled within new bounds": {from: scaled(1, 3), to: scaled(2, 5)},
 		"no longer scaled":         {from: scaled(1, 3), to: one(func(pool *cloud.Pool) { pool.Count = 2 })},
 		"scaled without any count": {from: plain, to: one(func(pool *cloud.Pool) { pool.Count, pool.Autoscale = 0, &cloud.Autoscale{Min: 2, Max: 4} })},
 	}
