@@ -36,7 +36,7 @@ var _ = Describe("a common mistake in a definition", func() {
 			To(MatchError(ContainSubstring("spec.versions[0].schema.openAPIV3Schema: Required value")))
 	}, SpecTimeout(specTimeout))
 
-	It("is refused in strict mode, or silently ignored, if shortNames has a lowercase n", func(ctx SpecContext) {
+	It("is refused in strict mode, and otherwise silently ignored, if shortNames has a lowercase n", func(ctx SpecContext) {
 		definition := parse(smallDefinition)
 		set(definition, []any{"ms"}, "spec", "names", "shortnames")
 		Expect(cluster.Client.Create(ctx, definition.DeepCopy(), client.DryRunAll, strict)).
@@ -45,7 +45,7 @@ var _ = Describe("a common mistake in a definition", func() {
 		Expect(field(definition, "spec", "names")).NotTo(Or(HaveKey("shortnames"), HaveKey("shortNames")))
 	}, SpecTimeout(specTimeout))
 
-	It("lets an empty object in if no field is required", func(ctx SpecContext) {
+	It("lets clients create an empty object if no field is required", func(ctx SpecContext) {
 		install(ctx, parse(smallDefinition))
 		empty := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "flights.com/v1", "kind": "Mistake"}}
 		empty.SetNamespace(cluster.Namespace(ctx))
@@ -92,8 +92,8 @@ func copyDefinition(group string) *unstructured.Unstructured {
 	return definition
 }
 
-// apply creates an object of a kind that was defined a moment ago, by server-side apply. The API server would delay a
-// plain create by 2 seconds, because other API servers of the cluster may not know the definition yet.
+// apply uses server-side apply to create an object of a kind that was defined a moment ago. The API server would delay
+// a plain create by 2 seconds, because other API servers of the cluster may not know the definition yet.
 func apply(ctx context.Context, object *unstructured.Unstructured, options ...client.ApplyOption) error {
 	configuration := client.ApplyConfigurationFromUnstructured(object.DeepCopy())
 	return cluster.Client.Apply(ctx, configuration, append(options, client.FieldOwner("crdonly"))...)

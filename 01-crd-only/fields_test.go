@@ -66,18 +66,18 @@ var _ = Describe("the fields of a ticket", func() {
 		},
 		Entry("the smallest number", "number", int64(1), SpecTimeout(specTimeout)),
 		Entry("the largest number", "number", int64(10), SpecTimeout(specTimeout)),
-		Entry("the first class", "class", "first", SpecTimeout(specTimeout)),
-		Entry("the business class", "class", "business", SpecTimeout(specTimeout)),
+		Entry("first class", "class", "first", SpecTimeout(specTimeout)),
+		Entry("business class", "class", "business", SpecTimeout(specTimeout)),
 		Entry("a leap day", "returnDate", "2028-02-29", SpecTimeout(specTimeout)),
 	)
 
-	It("may change until the ticket is booked, after which the route may not", func(ctx SpecContext) {
+	It("can change, except for the route of a booked ticket", func(ctx SpecContext) {
 		ticket := createTicket(ctx, "changing")
 		set(ticket, "OSL", "spec", "to")
-		Expect(cluster.Client.Update(ctx, ticket)).To(Succeed(), "a ticket that is not booked may change its route")
+		Expect(cluster.Client.Update(ctx, ticket)).To(Succeed(), "the route may change while the ticket is not booked")
 		set(ticket, true, "spec", "booked")
 		set(ticket, "LIS", "spec", "to")
-		Expect(cluster.Client.Update(ctx, ticket)).To(Succeed(), "the rule reads the ticket before the change")
+		Expect(cluster.Client.Update(ctx, ticket)).To(Succeed(), "the rule looks at the ticket as it was before the change")
 
 		set(ticket, int64(5), "spec", "number")
 		Expect(cluster.Client.Update(ctx, ticket)).To(Succeed(), "only the route is fixed")

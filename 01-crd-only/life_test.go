@@ -55,7 +55,7 @@ var _ = Describe("tickets", func() {
 		ticket := createTicket(ctx, "alone")
 		Consistently(func(g Gomega) {
 			stored := reread(ctx, ticket, "flights.com/v1")
-			g.Expect(stored.GetResourceVersion()).To(Equal(ticket.GetResourceVersion()), "no program changes the ticket")
+			g.Expect(stored.GetResourceVersion()).To(Equal(ticket.GetResourceVersion()), "no program may change the ticket")
 			g.Expect(stored.GetGeneration()).To(BeEquivalentTo(1))
 			g.Expect(stored.Object).NotTo(HaveKey("status"))
 			for _, list := range []client.ObjectList{&corev1.PodList{}, &corev1.SecretList{}, &eventsv1.EventList{}} {

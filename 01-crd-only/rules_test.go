@@ -125,9 +125,9 @@ func TestBooking(t *testing.T) {
 		before, after map[string]any
 		refused       string
 	}{
-		"the route may change until the ticket is booked": {after: map[string]any{"to": "OSL"}},
-		"the route may change in the write that books it": {after: map[string]any{"to": "OSL", "booked": true}},
-		"a booked ticket may change elsewhere": {
+		"the route may change until the ticket is booked":         {after: map[string]any{"to": "OSL"}},
+		"the route may change in the write that books the ticket": {after: map[string]any{"to": "OSL", "booked": true}},
+		"other fields of a booked ticket may change": {
 			before: map[string]any{"booked": true}, after: map[string]any{"booked": true, "number": int64(5)},
 		},
 		"a booked ticket keeps its departure": {
@@ -155,15 +155,15 @@ func TestBooking(t *testing.T) {
 	}
 }
 
-// TestEveryRuleHasASample removes the rules of v1 one at a time. Without the rule, at least one invalid sample must be
-// accepted, or be refused for another reason.
+// TestEveryRuleHasASample removes the rules of v1 one at a time. Each time, at least one invalid sample must be
+// accepted, or refused for another reason.
 func TestEveryRuleHasASample(t *testing.T) {
 	api := mustRead(t)
 	files, err := filepath.Glob(operator.InvalidSamples + "/*.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Ignore samples that aren't refused as they should be even with all rules in place.
+	// Ignore samples that fail TestSamples even with all rules in place.
 	files = slices.DeleteFunc(files, func(file string) bool { return api.tryInvalid(t.Context(), file) != nil })
 	definition := mustDecode(t)
 	spec := definition.Spec.Versions[0].Schema.OpenAPIV3Schema
@@ -268,9 +268,9 @@ func ticketWith(fields map[string]any) *unstructured.Unstructured {
 func expectRefusal(t *testing.T, err error, message string) {
 	t.Helper()
 	if message == "" && err != nil {
-		t.Errorf("it must be accepted, but is refused: %v", err)
+		t.Errorf("the write must be accepted, but is refused: %v", err)
 	}
 	if message != "" && (err == nil || !strings.Contains(err.Error(), message)) {
-		t.Errorf("it must be refused with %q, found: %v", message, err)
+		t.Errorf("the write must be refused with %q, found: %v", message, err)
 	}
 }

@@ -7,7 +7,7 @@ import (
 )
 
 var _ = Describe("the status subresource", func() {
-	It("leaves the spec alone and does not count as a new generation", func(ctx SpecContext) {
+	It("leaves the spec and the generation unchanged", func(ctx SpecContext) {
 		ticket := createTicket(ctx, "reported")
 		set(ticket, int64(9), "spec", "number")
 		set(ticket, int64(1), "status", "confirmedSeats")
@@ -43,7 +43,7 @@ var _ = Describe("the status subresource", func() {
 })
 
 var _ = Describe("the scale subresource", func() {
-	It("shows the seats wanted, those confirmed, and the selector", func(ctx SpecContext) {
+	It("shows the wanted and the confirmed number of seats, and the selector", func(ctx SpecContext) {
 		ticket := createTicket(ctx, "scaled")
 		set(ticket, int64(1), "status", "confirmedSeats")
 		set(ticket, "ticket=scaled", "status", "selector")

@@ -21,10 +21,10 @@ const conversionSample = "config/samples/conversion/seat-given-back.yaml"
 // With conversion None, the API server changes only apiVersion. If a field is renamed in the other version, clients of
 // that version don't see its value, and lose it when they write. The conversion webhook of stage 5 keeps such values.
 var _ = Describe("two versions with conversion None", func() {
-	It("do to a ticket what "+conversionSample+" says", func(ctx SpecContext) {
+	It("change a ticket as "+conversionSample+" shows", func(ctx SpecContext) {
 		looks, _, err := readObjects(conversionSample)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(looks).To(HaveLen(3), "the file shows three looks at one ticket")
+		Expect(looks).To(HaveLen(3), "the file must show one ticket at three points in time")
 		ticket := looks[0]
 		ticket.SetNamespace(cluster.Namespace(ctx))
 		Expect(cluster.Client.Create(ctx, ticket)).To(Succeed())
@@ -54,7 +54,7 @@ var _ = Describe("two versions with conversion None", func() {
 })
 
 // expectLook fails unless a document of the file shows the spec that was found. The failure names the fields that are
-// wrong in the file, but not their right values: learners should find these themselves.
+// wrong in the file, but not their correct values: learners should find these themselves.
 func expectLook(number int, look, found *unstructured.Unstructured) {
 	GinkgoHelper()
 	said, _, err := unstructured.NestedMap(look.Object, "spec")
@@ -79,8 +79,8 @@ func expectLook(number int, look, found *unstructured.Unstructured) {
 	}
 }
 
-// TestVersionsAreAlike fails if the versions differ by more than class and cabin. If only one of them had a rule, a
-// client could avoid the rule by writing the other.
+// TestVersionsAreAlike fails if the versions differ in more than their descriptions and the name of one field: class or
+// cabin. If only one of them had a rule, a client could avoid the rule by writing in the other version.
 func TestVersionsAreAlike(t *testing.T) {
 	mustRead(t)
 	objects, _, err := readObjects(definitionFile)

@@ -24,5 +24,5 @@ func TestFooHasTheFieldsOfItsSample(t *testing.T) {
 	written, err := yaml.Marshal(foo.Spec)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(written).To(MatchYAML(wanted), "no field of the sample may be lost")
-	g.Expect(foo.DeepCopy()).To(Equal(foo), "make generate writes DeepCopy")
+	g.Expect(foo.DeepCopy()).To(Equal(foo), "DeepCopy must copy every field: run make generate")
 }
