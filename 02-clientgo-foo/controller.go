@@ -23,7 +23,7 @@ import (
 const (
 	// queueName is the name of the queue in its metrics.
 	queueName = "foo"
-	// After its n-th failure in a row a Foo waits firstRetry * 2^(n-1), at most lastRetry.
+	// After its n-th failure in a row, a Foo waits for firstRetry * 2^(n-1), but at most for lastRetry.
 	firstRetry = 5 * time.Millisecond
 	lastRetry  = 30 * time.Second
 	// cacheTimeout limits how long start waits for the caches, which never fill without the permission to list.
@@ -112,7 +112,7 @@ func (c *controller) start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, cacheTimeout)
 	defer cancel()
 	if !cache.WaitFor(ctx, "", c.handlers...) { // with a name, it would log the handlers' Go names
-		return fmt.Errorf("fill the caches: not done after %s: look for \"forbidden\" in the log", cacheTimeout)
+		return fmt.Errorf("fill the caches: not done after %s: look for the reason in the log, for example \"forbidden\"", cacheTimeout)
 	}
 	return nil
 }

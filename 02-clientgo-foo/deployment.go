@@ -124,8 +124,8 @@ func newPatch(found, wanted *appsv1.Deployment) ([]byte, error) {
 	return patch, nil
 }
 
-// setOwnedFields copies into a Deployment the fields that newDeployment sets, and no others. It leaves out the
-// selector, which is immutable, and the owner reference, which findBlocker checks.
+// setOwnedFields copies the fields that newDeployment sets into a Deployment, except the selector, which is immutable,
+// and the owner reference, which findBlocker checks.
 //
 //workshop:step 2.10a
 func setOwnedFields(deployment, wanted *appsv1.Deployment) {

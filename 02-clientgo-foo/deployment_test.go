@@ -38,7 +38,7 @@ func TestNewDeployment(t *testing.T) {
 	g.Expect(deployment).NotTo(BeNil(), "see newDeployment in deployment.go")
 	g.Expect(deployment.Namespace).To(Equal("shop"))
 	g.Expect(deployment.Name).To(Equal("web"))
-	g.Expect(metav1.IsControlledBy(deployment, foo)).To(BeTrue(), "the Foo is the controller, so that the Deployment is deleted with it")
+	g.Expect(metav1.IsControlledBy(deployment, foo)).To(BeTrue(), "the Foo must be the controller, so that the Deployment is deleted with it")
 	g.Expect(deployment.Spec.Replicas).To(HaveValue(BeEquivalentTo(3)))
 	g.Expect(deployment.Spec.Selector).NotTo(BeNil(), "a Deployment needs a selector")
 	g.Expect(deployment.Spec.Selector.MatchLabels).To(Equal(map[string]string{
@@ -46,13 +46,13 @@ func TestNewDeployment(t *testing.T) {
 	}), "a selector is immutable, so it may contain only labels that never change")
 	wantLabels := And(HaveKeyWithValue("app.kubernetes.io/name", "foo"), HaveKeyWithValue("app.kubernetes.io/instance", "web"),
 		HaveKeyWithValue("app.kubernetes.io/managed-by", "foo-controller"))
-	g.Expect(deployment.Labels).To(wantLabels, "the Deployment has the selector's labels and managed-by")
-	g.Expect(deployment.Spec.Template.Labels).To(wantLabels, "the pods have the selector's labels and managed-by")
+	g.Expect(deployment.Labels).To(wantLabels, "the Deployment must have the selector's labels and managed-by")
+	g.Expect(deployment.Spec.Template.Labels).To(wantLabels, "the pods must have the selector's labels and managed-by")
 	foo.Spec.Replicas = 9
 	g.Expect(deployment.Spec.Replicas).To(HaveValue(BeEquivalentTo(3)), "the Deployment must not share memory with the cached Foo")
 	deployment.Labels["extra"] = "label"
 	g.Expect(deployment.Spec.Template.Labels).NotTo(HaveKey("extra"), "the two sets of labels must not share memory")
-	g.Expect(deployment.Spec.Template.Spec).To(Equal(newPodSpec(storedFoo())), "newPodSpec computes the pods' spec")
+	g.Expect(deployment.Spec.Template.Spec).To(Equal(newPodSpec(storedFoo())), "the pods must have the spec that newPodSpec returns")
 }
 
 func TestNewPodSpec(t *testing.T) {
@@ -144,7 +144,7 @@ func TestNewPatch(t *testing.T) {
 				g.Expect(string(patch)).To(BeEmpty(), "a patch that changes nothing must not be sent")
 				return
 			}
-			g.Expect(withoutUID(g, patch)).To(MatchJSON(test.want), "the patch contains what differs and nothing else")
+			g.Expect(withoutUID(g, patch)).To(MatchJSON(test.want), "the patch must contain the differences and nothing else")
 		})
 	}
 }
@@ -200,7 +200,7 @@ func TestFindBlocker(t *testing.T) {
 		"the Foo's own, made by another version of the API": {
 			change: owner(func(reference *metav1.OwnerReference) { reference.APIVersion = "example.com/v9" }),
 		},
-		"no one's": {
+		"without an owner": {
 			change:     func(deployment *appsv1.Deployment) { deployment.OwnerReferences = nil },
 			wantReason: examplev1alpha1.ReasonErrResourceExists,
 		},
@@ -249,7 +249,7 @@ func TestFindBlocker(t *testing.T) {
 			}
 			g.Expect(blocker).NotTo(BeNil(), "the Deployment must be left alone")
 			g.Expect(blocker.reason).To(Equal(test.wantReason), blocker.message)
-			g.Expect(blocker.message).To(ContainSubstring(`"web"`), "the message names the Deployment")
+			g.Expect(blocker.message).To(ContainSubstring(`"web"`), "the message must name the Deployment")
 			g.Expect(blocker.cause).NotTo(HaveOccurred(), "no retry is needed, because an event will follow")
 		})
 	}

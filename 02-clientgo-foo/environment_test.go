@@ -11,7 +11,7 @@ import (
 	examplev1alpha1 "example.com/operator-workshop/02-clientgo-foo/pkg/apis/example/v1alpha1"
 )
 
-// fooWithMessage is storedFoo with a message.
+// fooWithMessage returns the Foo of storedFoo with a message.
 func fooWithMessage(message string) *examplev1alpha1.Foo {
 	foo := storedFoo()
 	foo.Spec.Message = message
@@ -51,7 +51,7 @@ func TestNewPatchChangesTheMessage(t *testing.T) {
 			message: "hello",
 			want:    []corev1.EnvVar{{Name: "MESSAGE", Value: "hello"}},
 		},
-		"the Foo has none any more": {
+		"the Foo no longer has one": {
 			found: []corev1.EnvVar{{Name: "MESSAGE", Value: "hello"}},
 			want:  nil,
 		},
@@ -74,7 +74,7 @@ func TestNewPatchKeepsTheVariablesOfOthers(t *testing.T) {
 			message: "hello",
 			want:    []corev1.EnvVar{first, {Name: "MESSAGE", Value: "hello"}, last},
 		},
-		"the Foo has no message any more": {
+		"the Foo no longer has a message": {
 			found: []corev1.EnvVar{first, {Name: "MESSAGE", Value: "hello"}, last},
 			want:  []corev1.EnvVar{first, last},
 		},

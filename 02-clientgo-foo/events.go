@@ -39,7 +39,8 @@ const (
 	flushTimeout = 2 * time.Second
 )
 
-// eventBackoff lets an event survive a brief failure of the API server. After that the event is dropped.
+// eventBackoff is long enough for an event to survive a brief failure of the API server. After the last try, the event
+// is dropped.
 var eventBackoff = wait.Backoff{Steps: 4, Duration: 50 * time.Millisecond, Factor: 3}
 
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
@@ -147,8 +148,8 @@ func (r *recorder) write(ctx context.Context, event *eventsv1.Event) error {
 	return nil
 }
 
-// createOrCount creates the event or, if it repeats an earlier one, increments the count of that one. Otherwise a Foo
-// that keeps becoming ready and unready would fill the API server with Events.
+// createOrCount creates the event or, if it repeats an earlier one, increments the count of the earlier one. Without
+// counts, a Foo that keeps becoming ready and unready would fill the API server with Events.
 func (r *recorder) createOrCount(ctx context.Context, event *eventsv1.Event) error {
 	client := r.events.Events(event.Namespace)
 	key := seriesKey{event.Regarding.UID, event.Type, event.Reason, event.Action}
@@ -165,7 +166,7 @@ func (r *recorder) createOrCount(ctx context.Context, event *eventsv1.Event) err
 		if !apierrors.IsNotFound(err) {
 			return err
 		}
-		// The Event has expired, as Events do after an hour.
+		// The Event has expired, as Events do after an hour by default.
 	}
 	_, err := client.Create(ctx, event, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) { // it exists if the reply to an earlier try was lost

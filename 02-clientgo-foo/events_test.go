@@ -40,7 +40,7 @@ func TestRecorderCountsRepetitions(t *testing.T) {
 	), "a Foo that becomes ready and unready again and again must not fill the API server, see createOrCount in events.go")
 }
 
-func TestRecorderMeetsErrors(t *testing.T) {
+func TestRecorderHandlesErrors(t *testing.T) {
 	internal := apierrors.NewInternalError(errors.New("etcd"))
 	tests := map[string]struct {
 		// fail returns the error of a request that is not carried out; lose returns the error of a request whose reply
@@ -117,12 +117,12 @@ func TestRecorderStops(t *testing.T) {
 			}
 			close(proceed)
 			recorder.stop()
-			g.Expect(store.events).To(HaveLen(1+test.written), "stop waits until all queued events are written")
+			g.Expect(store.events).To(HaveLen(1+test.written), "stop must wait until all queued events are written")
 		})
 	}
 }
 
-func TestRecorderIsCutOff(t *testing.T) {
+func TestRecorderStopsWhenTheLeaseIsLost(t *testing.T) {
 	g := NewWithT(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	begun := make(chan struct{}, 1)
@@ -137,7 +137,7 @@ func TestRecorderIsCutOff(t *testing.T) {
 	g.Eventually(begun).Should(Receive())
 	cancel() // the Lease is lost
 	recorder.stop()
-	g.Expect(store.requests).To(Equal(1), "nothing is retried, because another replica may already be writing")
+	g.Expect(store.requests).To(Equal(1), "no request may be retried, because another replica may already be writing")
 }
 
 func TestRecorderShortensNotes(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 )
 
 // newHandlers returns a controller with the caches and the queue that event handlers use. It knows the Foos front,
-// which controls the Deployment web, and waiting, whose spec names the same Deployment.
+// which controls the Deployment web, and waiting, whose spec names the same Deployment, and a Foo in another namespace.
 func newHandlers(t *testing.T) *controller {
 	index := unlisted{cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{byDeploymentName: indexByDeploymentName}), t}
 	waiting := storedFoo()
@@ -29,8 +29,8 @@ func newHandlers(t *testing.T) *controller {
 	return &controller{fooIndex: index, foos: listers.NewFooLister(index), queue: queue}
 }
 
-// unlisted is a cache of Foos that fails the test if someone lists it: use a key, or the index byDeploymentName. A
-// lister's List fails the test, too, because it calls the cache's List.
+// unlisted is a cache of Foos that fails the test if code lists it instead of using a key or the index
+// byDeploymentName. A lister's List fails the test, too, because it calls the cache's List.
 type unlisted struct {
 	cache.Indexer
 	t *testing.T
@@ -49,7 +49,7 @@ func TestHandleEvents(t *testing.T) {
 	g.Expect(c.handleEvents(foos, deployments)).To(Succeed())
 	g.Expect(c.handlers).NotTo(BeEmpty(), "c.handlers must contain the handler that start waits for, see handleEvents in handlers.go")
 	//workshop:step 2.12a
-	g.Expect(c.handlers).To(HaveLen(2), "start waits for both handlers, see handleEvents in handlers.go")
+	g.Expect(c.handlers).To(HaveLen(2), "start must wait for both handlers, see handleEvents in handlers.go")
 }
 
 // handled is an event, and the Foos that must be queued for it.

@@ -26,7 +26,7 @@ const (
 	releaseTimeout = 5 * time.Second
 )
 
-// lease is the right to work, which one replica has at a time. Without leader election every replica has it.
+// lease is the right to work, which only one replica has at a time. Without leader election, every replica has it.
 type lease struct {
 	lock    resourcelock.Interface
 	elector *leaderelection.LeaderElector

@@ -40,7 +40,7 @@ var _ = Describe("the controller", func() {
 		Consistently(func(g Gomega) {
 			stored := &examplev1alpha1.Foo{}
 			g.Expect(cluster.Client.Get(ctx, client.ObjectKeyFromObject(foo), stored)).To(Succeed())
-			g.Expect(stored.ResourceVersion).To(Equal(foo.ResourceVersion), "a restart changes nothing")
+			g.Expect(stored.ResourceVersion).To(Equal(foo.ResourceVersion), "a restart must change nothing")
 		}).WithContext(ctx).WithTimeout(quietTime).WithPolling(quietTime / 10).Should(Succeed())
 		expectEvents(ctx, foo, eventSynced)
 	}, SpecTimeout(specTimeout))
@@ -81,7 +81,7 @@ var _ = Describe("the controller", func() {
 		Expect(cluster.Client.Create(ctx, foo)).To(Succeed())
 		expectReason(ctx, foo, examplev1alpha1.ReasonErrResourceExists)
 		expectEvents(ctx, foo, examplev1alpha1.ReasonErrResourceExists)
-		Expect(getDeployment(ctx, namespace, "taken")).To(HaveField("Generation", conflicting.Generation), "a Deployment that the Foo does not control is left alone")
+		Expect(getDeployment(ctx, namespace, "taken")).To(HaveField("Generation", conflicting.Generation), "a Deployment that the Foo does not control must be left alone")
 
 		Expect(cluster.Client.Delete(ctx, conflicting)).To(Succeed())
 		expectReason(ctx, foo, examplev1alpha1.ReasonDeploymentAvailable)

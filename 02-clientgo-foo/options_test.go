@@ -18,17 +18,17 @@ func TestCommandRefuses(t *testing.T) {
 		args []string
 		want string
 	}{
-		"an unknown flag":              {args: []string{"--colour=red"}, want: "flag provided but not defined: -colour: --help lists the flags"},
-		"a value that is not a number": {args: []string{"--workers=many"}, want: `invalid value "many" for flag -workers: parse error: --help lists the flags`},
-		"no workers":                   {args: []string{"--workers=0"}, want: "--workers=0: at least 1 is needed"},
-		"a negative resync":            {args: []string{"--resync-period=-1s"}, want: "--resync-period=-1s: give 0 for never"},
-		"a drain timeout of zero":      {args: []string{"--drain-timeout=0s"}, want: "--drain-timeout=0s: give a positive duration"},
-		"a rate without a burst":       {args: []string{"--kube-api-qps=5"}, want: "--kube-api-qps=5 --kube-api-burst=-1: give both at least 1"},
-		"a Lease that ends too early":  {args: []string{"--leader-elect", "--leader-election-lease-duration=5s"}, want: "--leader-election-renew-deadline=10s must be shorter than"},
-		"no cluster":                   {want: "no cluster: give --kubeconfig, set KUBECONFIG, or run in a pod"},
-		"a missing kubeconfig":         {args: []string{"--kubeconfig=missing"}, want: "read the kubeconfig: stat missing: no such file"},
-		"a malformed kubeconfig":       {args: []string{"--kubeconfig=" + nonsense(t)}, want: "read the kubeconfig: error loading config file"},
-		"nothing listens there":        {args: []string{"--kubeconfig=" + kubeconfigFor(t, unusedAddress(t))}, want: "connection refused"},
+		"an unknown flag":                    {args: []string{"--colour=red"}, want: "flag provided but not defined: -colour: --help lists the flags"},
+		"a value that is not a number":       {args: []string{"--workers=many"}, want: `invalid value "many" for flag -workers: parse error: --help lists the flags`},
+		"no workers":                         {args: []string{"--workers=0"}, want: "--workers=0: at least 1 is needed"},
+		"a negative resync":                  {args: []string{"--resync-period=-1s"}, want: "--resync-period=-1s: give 0 for never"},
+		"a drain timeout of zero":            {args: []string{"--drain-timeout=0s"}, want: "--drain-timeout=0s: give a positive duration"},
+		"a rate without a burst":             {args: []string{"--kube-api-qps=5"}, want: "--kube-api-qps=5 --kube-api-burst=-1: give both at least 1"},
+		"a Lease that ends too early":        {args: []string{"--leader-elect", "--leader-election-lease-duration=5s"}, want: "--leader-election-renew-deadline=10s must be shorter than"},
+		"no cluster":                         {want: "no cluster: give --kubeconfig, set KUBECONFIG, or run in a pod"},
+		"a missing kubeconfig":               {args: []string{"--kubeconfig=missing"}, want: "read the kubeconfig: stat missing: no such file"},
+		"a malformed kubeconfig":             {args: []string{"--kubeconfig=" + nonsense(t)}, want: "read the kubeconfig: error loading config file"},
+		"an address where no server listens": {args: []string{"--kubeconfig=" + kubeconfigFor(t, unusedAddress(t))}, want: "connection refused"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -37,12 +37,12 @@ func TestCommandRefuses(t *testing.T) {
 			t.Setenv("KUBERNETES_SERVICE_HOST", "")
 			err := command(t.Context(), test.args, io.Discard)
 			g.Expect(err).To(MatchError(ContainSubstring(test.want)))
-			g.Expect(strings.TrimSpace(err.Error())).NotTo(ContainSubstring("\n"), "an error is one line that says what to do")
+			g.Expect(strings.TrimSpace(err.Error())).NotTo(ContainSubstring("\n"), "an error must be one line that says what to do")
 		})
 	}
 }
 
-func TestCommandPrints(t *testing.T) {
+func TestCommandPrintsHelpAndVersion(t *testing.T) {
 	g := NewWithT(t)
 	var output bytes.Buffer
 	g.Expect(command(t.Context(), []string{"--help"}, &output)).To(Succeed())
@@ -51,7 +51,7 @@ func TestCommandPrints(t *testing.T) {
 	}
 	output.Reset()
 	g.Expect(command(t.Context(), []string{"--version"}, &output)).To(Succeed())
-	g.Expect(output.String()).To(Equal("foo-controller unknown (revision unknown)\n"), "go test stamps nothing")
+	g.Expect(output.String()).To(Equal("foo-controller unknown (revision unknown)\n"), "go test sets neither the version nor the revision")
 }
 
 func TestParseFlags(t *testing.T) {
@@ -59,7 +59,7 @@ func TestParseFlags(t *testing.T) {
 	parsed, err := parseFlags(nil, io.Discard)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(parsed.options).To(Equal(defaultOptions()))
-	g.Expect(parsed.commandLine.QPS).To(BeNumerically("<", 0), "the client has no limit of its own")
+	g.Expect(parsed.commandLine.QPS).To(BeNumerically("<", 0), "the client must have no limit of its own")
 
 	parsed, err = parseFlags([]string{"--namespace=shop", "--workers", "7", "--leader-elect", "-v=2"}, io.Discard)
 	g.Expect(err).NotTo(HaveOccurred())

@@ -73,14 +73,14 @@ func inContainer(change func(*corev1.Container)) func(*appsv1.Deployment) {
 	return func(deployment *appsv1.Deployment) { change(&deployment.Spec.Template.Spec.Containers[0]) }
 }
 
-func TestSetOwnedFieldsWhereThereAreNone(t *testing.T) {
+func TestSetOwnedFieldsOfAnEmptyDeployment(t *testing.T) {
 	g := NewWithT(t)
 	deployment, wanted := &appsv1.Deployment{}, newDeployment(storedFoo())
 	setOwnedFields(deployment, wanted)
 	g.Expect(deployment.Labels).To(Equal(wanted.Labels))
-	g.Expect(deployment.Spec.Selector).To(BeNil(), "a selector can't be changed, so it is left out")
+	g.Expect(deployment.Spec.Selector).To(BeNil(), "a selector can't be changed, so it must be left out")
 	g.Expect(deployment.Spec.Template.Labels).To(Equal(wanted.Spec.Template.Labels))
 	pod := deployment.Spec.Template.Spec
 	g.Expect(pod.SecurityContext).To(Equal(wanted.Spec.Template.Spec.SecurityContext))
-	g.Expect(pod.Containers).To(Equal(wanted.Spec.Template.Spec.Containers), "a container that is missing is added")
+	g.Expect(pod.Containers).To(Equal(wanted.Spec.Template.Spec.Containers), "a missing container must be added")
 }

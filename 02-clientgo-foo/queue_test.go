@@ -42,35 +42,35 @@ func TestProcessNext(t *testing.T) {
 	failures, successes := syncs(g, resultError), syncs(g, resultSuccess)
 	c.foos = brokenLister{err: errors.New("the cache is broken")}
 	c.queue.Add(key)
-	g.Expect(c.processNext(t.Context())).To(BeTrue(), "a worker goes on after a failure")
-	g.Expect(c.queue.NumRequeues(key)).To(Equal(1), "a key whose sync has failed is queued again, after a pause that grows")
-	g.Expect(syncs(g, resultError)).To(Equal(failures+1), "observeSync measures each sync, with its result")
+	g.Expect(c.processNext(t.Context())).To(BeTrue(), "a worker must go on after a failure")
+	g.Expect(c.queue.NumRequeues(key)).To(Equal(1), "a key whose sync has failed must be queued again, after a pause that grows")
+	g.Expect(syncs(g, resultError)).To(Equal(failures+1), "observeSync must measure each sync, with its result")
 
 	retries := syncs(g, resultRetry)
 	failures = syncs(g, resultError)
 	c.foos = brokenLister{err: errStaleCache}
-	g.Expect(c.processNext(t.Context())).To(BeTrue(), "a worker goes on after a failure")
-	g.Expect(c.queue.NumRequeues(key)).To(Equal(2), "an expected error is retried like any other")
+	g.Expect(c.processNext(t.Context())).To(BeTrue(), "a worker must go on after a failure")
+	g.Expect(c.queue.NumRequeues(key)).To(Equal(2), "an expected error must be retried like any other")
 	g.Expect([]uint64{syncs(g, resultRetry), syncs(g, resultError)}).To(Equal([]uint64{retries + 1, failures}),
-		"an error that isExpected recognises counts as resultRetry; sync wraps errors with %%w")
+		"an error that isExpected recognises must count as resultRetry; sync wraps errors with %%w")
 
 	c.foos = working
-	g.Expect(c.processNext(t.Context())).To(BeTrue(), "the key comes back, and a Foo that is gone is no failure")
-	g.Expect(c.queue.NumRequeues(key)).To(BeZero(), "after a success the queue forgets the failures")
-	g.Expect(syncs(g, resultSuccess)).To(Equal(successes+1), "observeSync measures each sync, with its result")
+	g.Expect(c.processNext(t.Context())).To(BeTrue(), "the key must come back, and a Foo that is gone is no failure")
+	g.Expect(c.queue.NumRequeues(key)).To(BeZero(), "after a success, the queue must forget the failures")
+	g.Expect(syncs(g, resultSuccess)).To(Equal(successes+1), "observeSync must measure each sync, with its result")
 	c.queue.Add(key)
-	g.Expect(c.queue.Len()).To(Equal(1), "a worker tells the queue when it is done with a key: until then no other worker gets it")
+	g.Expect(c.queue.Len()).To(Equal(1), "a worker must tell the queue when it is done with a key: until then no other worker gets it")
 
 	ended, end := context.WithCancel(t.Context())
 	end()
 	c.processNext(ended)
-	g.Expect(syncs(g, resultSuccess)).To(Equal(successes+1), "a worker whose context has ended leaves its key, because another replica may already be working on it")
+	g.Expect(syncs(g, resultSuccess)).To(Equal(successes+1), "a worker whose context has ended must leave its key, because another replica may already be working on it")
 	c.queue.Add(key)
-	g.Expect(c.queue.Len()).To(Equal(1), "a worker whose context has ended is done with its key, too")
+	g.Expect(c.queue.Len()).To(Equal(1), "a worker whose context has ended must tell the queue that it is done, too")
 
 	c.queue.ShutDown()
-	g.Expect(c.processNext(t.Context())).To(BeTrue(), "keys that are already queued are still synced")
-	g.Expect(c.processNext(t.Context())).To(BeFalse(), "a worker ends when the queue is shut down and empty")
+	g.Expect(c.processNext(t.Context())).To(BeTrue(), "keys that are already queued must still be synced")
+	g.Expect(c.processNext(t.Context())).To(BeFalse(), "a worker must end when the queue is shut down and empty")
 }
 
 // syncs returns how many syncs with this result were measured.
@@ -104,8 +104,8 @@ func TestWorkStops(t *testing.T) {
 			c.queue.Add(cache.NewObjectName("shop", "gone"))
 			ended := make(chan error, 1)
 			go func() { ended <- c.work(ctx, leading, recorder) }()
-			g.Eventually(c.queue.Len).Should(BeZero(), "a worker takes the key")
-			g.Consistently(ended, 100*time.Millisecond).ShouldNot(Receive(), "workers wait for more keys")
+			g.Eventually(c.queue.Len).Should(BeZero(), "a worker must take the key")
+			g.Consistently(ended, 100*time.Millisecond).ShouldNot(Receive(), "workers must wait for more keys")
 			if loses {
 				lose()
 			} else {
@@ -154,20 +154,20 @@ func TestWorkersAtTheEnd(t *testing.T) {
 			c.queue.Add(cache.NewObjectName("shop", "second"))
 			ended := make(chan error, 1)
 			go func() { ended <- c.work(ctx, leading, &events.FakeRecorder{}) }()
-			g.Eventually(foos.asked).Should(Receive(Equal("first")), "a worker takes the first key")
+			g.Eventually(foos.asked).Should(Receive(Equal("first")), "a worker must take the first key")
 			if loses {
 				lose()
 			} else {
 				signal()
 			}
-			g.Eventually(c.queue.ShuttingDown).Should(BeTrue(), "both contexts end the work, see work in controller.go")
+			g.Eventually(c.queue.ShuttingDown).Should(BeTrue(), "the end of either context must end the work, see work in controller.go")
 			close(foos.proceed)
 			g.Eventually(ended).Should(Receive(BeNil()))
 			if loses {
-				g.Expect(foos.asked).NotTo(Receive(), "another replica may already be working on this key: a worker whose context has ended leaves it, see processNext in controller.go")
+				g.Expect(foos.asked).NotTo(Receive(), "another replica may already be working on this key: a worker whose context has ended must leave it, see processNext in controller.go")
 				return
 			}
-			g.Expect(foos.asked).To(Receive(Equal("second")), "the signal doesn't end the context of the workers: give them leading, see work in controller.go")
+			g.Expect(foos.asked).To(Receive(Equal("second")), "the signal must not end the context of the workers: give them leading, see work in controller.go")
 		})
 	}
 }

@@ -54,7 +54,7 @@ var _ = Describe("a change of spec.deploymentName", func() {
 		rename(ctx, foo, "first")
 		expectReason(ctx, foo, examplev1alpha1.ReasonDeploymentAvailable)
 		expectDeployments(ctx, namespace, "first")
-		Expect(getDeployment(ctx, namespace, "first")).To(HaveField("UID", first.UID), "it has been serving all along")
+		Expect(getDeployment(ctx, namespace, "first")).To(HaveField("UID", first.UID), "it must be the Deployment that has been serving all along")
 	}, SpecTimeout(specTimeout))
 
 	It("never deletes a Deployment whose owner reference was removed at the last moment", func(ctx SpecContext) {
@@ -104,7 +104,7 @@ func refusePods(ctx context.Context, namespace string) client.Object {
 	pod.Spec.Containers[0].Image = "trial:1"
 	Eventually(func() error { return cluster.Client.Create(ctx, pod.DeepCopy(), client.DryRunAll) }).
 		WithContext(ctx).WithTimeout(convergeTimeout).WithPolling(pollInterval).
-		Should(Satisfy(apierrors.IsForbidden), "the API server enforces the LimitRange")
+		Should(Satisfy(apierrors.IsForbidden), "the API server must enforce the LimitRange")
 	return limit
 }
 
@@ -112,5 +112,5 @@ func refusePods(ctx context.Context, namespace string) client.Object {
 func expectDeployments(ctx context.Context, namespace string, names ...string) {
 	GinkgoHelper()
 	Eventually(deploymentNames).WithContext(ctx).WithArguments(namespace).WithTimeout(convergeTimeout).WithPolling(pollInterval).
-		Should(ConsistOf(names), "Deployments of previous names are deleted, see removeRenamed in sync.go")
+		Should(ConsistOf(names), "Deployments of previous names must be deleted, see removeRenamed in sync.go")
 }

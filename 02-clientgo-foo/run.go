@@ -17,7 +17,7 @@ import (
 )
 
 // errLeaseLost ends the program: another replica may be leading already.
-var errLeaseLost = errors.New("lost the Lease: another replica takes over")
+var errLeaseLost = errors.New("lost the Lease: another replica may take over")
 
 // errNotInstalled says what to do about [lifecycle.ErrNotInstalled].
 var errNotInstalled = errors.New("the cluster does not know Foos: install them with `make stage-2 install`, or `kubectl apply --server-side -f config/crd/bases`")

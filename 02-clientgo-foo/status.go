@@ -49,8 +49,8 @@ func observedStatus(foo *examplev1alpha1.Foo, deployment *appsv1.Deployment) *ex
 }
 
 // isUndecided reports whether the Deployment's status is too old to rely on: the Foo was ready and has not changed,
-// but the Deployment controller has not observed the latest generation. That generation may not affect the pods: a
-// changed annotation makes a new one, too. The Deployment's next status queues the Foo again.
+// but the Deployment controller has not observed the latest generation. A new generation need not affect the pods: a
+// changed annotation makes one, too. The Deployment's next status queues the Foo again.
 //
 //workshop:step 2.11b
 func isUndecided(foo *examplev1alpha1.Foo, deployment *appsv1.Deployment) bool {
@@ -130,7 +130,7 @@ func (c *controller) reportBlocker(ctx context.Context, foo *examplev1alpha1.Foo
 
 // updateStatus writes the status if it has changed.
 //
-// Server-side apply sends our fields only, so conditions of other controllers stay.
+// Server-side apply sends only our fields, so conditions of other controllers stay.
 // The resource version makes the API server refuse a status that was computed from a
 // stale Foo.
 //

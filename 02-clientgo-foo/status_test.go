@@ -109,7 +109,7 @@ func TestObservedStatusIsStable(t *testing.T) {
 	g.Expect(observedStatus(foo, deployment)).To(HaveValue(Equal(foo.Status)), "observing the same again must not change the status")
 
 	foo.Status.Conditions = append(foo.Status.Conditions, metav1.Condition{Type: "Audited", Status: metav1.ConditionTrue})
-	g.Expect(observedStatus(foo, deployment)).To(HaveValue(Equal(foo.Status)), "conditions of other controllers stay")
+	g.Expect(observedStatus(foo, deployment)).To(HaveValue(Equal(foo.Status)), "conditions of other controllers must stay")
 }
 
 func TestObservedStatusWaitsForTheDeploymentController(t *testing.T) {

@@ -28,14 +28,14 @@ var _ = Describe("the end of a run", func() {
 		Eventually(slow.begun).WithContext(ctx).Should(Receive())
 
 		stop()
-		Consistently(ended).WithContext(ctx).WithTimeout(quietTime/2).ShouldNot(Receive(), "run waits for its workers, see work in controller.go")
+		Consistently(ended).WithContext(ctx).WithTimeout(quietTime/2).ShouldNot(Receive(), "run must wait for its workers, see work in controller.go")
 		Expect(leaseHolder(ctx, namespace)).NotTo(BeEmpty(), "another replica must not begin yet, see run in run.go")
 		close(slow.proceed)
 		Eventually(ended).WithContext(ctx).Should(Receive(BeNil()))
 		_, err := getDeployment(ctx, namespace, "slow")
-		Expect(err).NotTo(HaveOccurred(), "a request in progress is not cut off")
+		Expect(err).NotTo(HaveOccurred(), "a request in progress must not be cut off")
 		expectReason(ctx, foo, examplev1alpha1.ReasonDeploymentProgressing)
-		Expect(leaseHolder(ctx, namespace)).To(BeEmpty(), "another replica can begin immediately, see release in lease.go")
+		Expect(leaseHolder(ctx, namespace)).To(BeEmpty(), "another replica must be able to begin immediately, see release in lease.go")
 	}, SpecTimeout(specTimeout))
 
 	It("is an error when the work takes too long", func(ctx SpecContext) {
@@ -78,7 +78,7 @@ var _ = Describe("the end of a run", func() {
 		Expect(err).To(MatchError(errLeaseLost))
 		_, err = getDeployment(ctx, namespace, "lost")
 		Expect(client.IgnoreNotFound(err)).To(Succeed())
-		Expect(err).To(HaveOccurred(), "the request in progress is cut off, because another replica may already be working")
+		Expect(err).To(HaveOccurred(), "the request in progress must be cut off, because another replica may already be working")
 	}, SpecTimeout(specTimeout))
 
 	It("is possible while waiting for the Lease", func(ctx SpecContext) {

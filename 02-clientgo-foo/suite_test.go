@@ -74,7 +74,7 @@ func startController(options options) (stop func()) {
 	return func() {
 		GinkgoHelper()
 		end()
-		Eventually(ended).WithTimeout(convergeTimeout).Should(Receive(BeNil()), "run ends without an error after the signal to stop")
+		Eventually(ended).WithTimeout(convergeTimeout).Should(Receive(BeNil()), "run must end without an error after the signal to stop")
 	}
 }
 

@@ -105,7 +105,7 @@ func TestRemoveDeployment(t *testing.T) {
 				return
 			}
 			g.Expect(err).NotTo(HaveOccurred(), "see removeDeployment in sync.go")
-			g.Expect(s.kube.Actions()).To(HaveLen(1), "one request: the deletion")
+			g.Expect(s.kube.Actions()).To(HaveLen(1), "the deletion must be the only request")
 			deletion, is := s.kube.Actions()[0].(clienttesting.DeleteAction)
 			g.Expect(is).To(BeTrue())
 			g.Expect(deletion.GetName()).To(Equal("former"))
@@ -127,8 +127,8 @@ func TestErrorsOfTheAPIServer(t *testing.T) {
 	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
 	tests := map[string]struct {
 		err error
-		// wantExpected: retried without an error in the log. wantRefusal: reported in the status.
-		// Neither: logged.
+		// An expected error is retried without an error in the log, a refusal is reported in the status, and any other
+		// error is logged.
 		wantExpected, wantRefusal bool
 	}{
 		"someone else has changed it":           {err: apierrors.NewConflict(deployments, "web", errors.New("changed")), wantExpected: true},

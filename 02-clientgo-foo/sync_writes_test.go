@@ -65,14 +65,14 @@ func TestSyncCreatesTheDeployment(t *testing.T) {
 	g := NewWithT(t)
 	s := newSyncer(g, t, nil)
 	g.Expect(s.sync(t.Context(), cache.MetaObjectToName(storedFoo()))).To(Succeed())
-	g.Expect(s.kube.Actions()).To(HaveLen(1), "one write: the creation of the Deployment that the cache does not show")
+	g.Expect(s.kube.Actions()).To(HaveLen(1), "the only write must be the creation of the Deployment that the cache does not show")
 	create, is := s.kube.Actions()[0].(clienttesting.CreateAction)
 	g.Expect(is).To(BeTrue())
 	g.Expect(create.GetObject()).To(Equal(newDeployment(storedFoo())))
 
 	err := s.sync(t.Context(), cache.MetaObjectToName(storedFoo()))
 	g.Expect(apierrors.IsAlreadyExists(err)).To(BeTrue(),
-		"the cache does not show the new Deployment yet, so the next create fails, and sync returns that error, wrapped with %%w: %v", err)
+		"the cache does not show the new Deployment yet, so the next create fails, and sync must return that error, wrapped with %%w: %v", err)
 }
 
 func TestEnsureDeploymentRepairs(t *testing.T) {
@@ -91,7 +91,7 @@ func TestEnsureDeploymentRepairs(t *testing.T) {
 			repaired, err := s.ensureDeployment(t.Context(), storedFoo())
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(verbs(s.kube)).To(Equal(test.want), "what ensureDeployment asks the API server to do, see sync.go")
-			g.Expect(repaired).To(HaveField("Spec.Replicas", HaveValue(BeEquivalentTo(3))), "the Deployment as it is now")
+			g.Expect(repaired).To(HaveField("Spec.Replicas", HaveValue(BeEquivalentTo(3))), "ensureDeployment must return the Deployment as it is after the repair")
 		})
 	}
 }
@@ -119,9 +119,9 @@ func TestEnsureDeploymentReturnsARefusal(t *testing.T) {
 			s.kube.PrependReactor("*", "deployments", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, forbidden })
 			_, err := s.ensureDeployment(t.Context(), storedFoo())
 			refusal, blocked := errors.AsType[*blocker](err)
-			g.Expect(blocked).To(BeTrue(), "the API server's refusal is a blocker, see createDeployment and repairDeployment in sync.go; found %v", err)
+			g.Expect(blocked).To(BeTrue(), "the API server's refusal must become a blocker, see createDeployment and repairDeployment in sync.go; found %v", err)
 			g.Expect(refusal.reason).To(Equal(examplev1alpha1.ReasonDeploymentRefused))
-			g.Expect(refusal.message).To(And(ContainSubstring(`"web"`), ContainSubstring("quota")), "the message names the Deployment, and says why")
+			g.Expect(refusal.message).To(And(ContainSubstring(`"web"`), ContainSubstring("quota")), "the message must name the Deployment, and say why it is refused")
 			g.Expect(refusal.cause).To(MatchError(forbidden), "no event will follow, so the blocker needs a cause to be retried")
 		})
 	}
@@ -162,7 +162,7 @@ func TestSyncAppliesTheStatus(t *testing.T) {
 	foo.Status.Conditions = []metav1.Condition{{Type: "Audited", Status: metav1.ConditionTrue}}
 	g.Expect(s.fooIndex.Update(foo)).To(Succeed())
 	g.Expect(s.sync(t.Context(), cache.MetaObjectToName(foo))).To(Succeed())
-	g.Expect(s.foos.Actions()).To(HaveLen(1), "one write, of the status, see updateStatus in status.go")
+	g.Expect(s.foos.Actions()).To(HaveLen(1), "the status must be written once, see updateStatus in status.go")
 	apply, is := s.foos.Actions()[0].(clienttesting.PatchActionImpl)
 	g.Expect(is && apply.GetPatchType() == types.ApplyPatchType && apply.GetSubresource() == "status").To(BeTrue(), "write the status with ApplyStatus")
 	g.Expect(apply.GetPatchOptions()).To(And(HaveField("FieldManager", programName), HaveField("Force", HaveValue(BeTrue()))),
@@ -174,7 +174,7 @@ func TestSyncAppliesTheStatus(t *testing.T) {
 	g.Expect(applied.Status.Conditions).To(ConsistOf(HaveField("Type", examplev1alpha1.ConditionReady)), "leave out the conditions of other controllers")
 }
 
-func TestSyncAnnouncesWhatIsWritten(t *testing.T) {
+func TestSyncAnnouncesOnlyWrittenStatuses(t *testing.T) {
 	g := NewWithT(t)
 	foreign := storedDeployment()
 	foreign.OwnerReferences = nil
@@ -208,8 +208,8 @@ func TestSyncWrites(t *testing.T) {
 		failure error
 		// stale tells whether the API server has a newer Foo than the cache.
 		stale bool
-		// want lists the verbs of the writes of Deployments, wantReasons the condition's reasons in the writes of the
-		// status.
+		// want lists the verbs of the writes of Deployments, and wantReasons lists the condition's reasons in the
+		// writes of the status.
 		want, wantReasons []string
 		wantErr           error
 	}{
@@ -221,7 +221,7 @@ func TestSyncWrites(t *testing.T) {
 		"the Deployment has rolled out": {
 			deployments: []*appsv1.Deployment{rolledOut}, wantReasons: []string{examplev1alpha1.ReasonDeploymentAvailable},
 		},
-		"the Deployment of a previous name is left": {
+		"a Deployment of a previous name remains": {
 			deployments: []*appsv1.Deployment{rolledOut, renamed},
 			want:        []string{"delete"}, wantReasons: []string{examplev1alpha1.ReasonDeploymentAvailable},
 		},

@@ -123,7 +123,7 @@ func TestRecorderStops(t *testing.T) {
 	}
 }
 
-func TestRecorderIsCutOff(t *testing.T) {
+func TestRecorderStopsWhenTheLeaseIsLost(t *testing.T) {
 	g := NewWithT(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	begun := make(chan struct{}, 1)

@@ -27,5 +27,5 @@ func TestListFoos(t *testing.T) {
 
 	cluster.Namespace = "elsewhere"
 	_, err = exampletest.Output(t, func() error { return listFoos(t.Context(), cluster, nil) })
-	g.Expect(err).To(MatchError(ContainSubstring("list Foos")), "an error says what was tried")
+	g.Expect(err).To(MatchError(ContainSubstring("list Foos")), "an error must say what was tried")
 }

@@ -1,4 +1,4 @@
-// Command mapper looks up what is behind the name of a resource, such as
+// Command mapper looks up the kind that belongs to the name of a resource, such as
 // deployments, and lists its objects without knowing their Go type.
 package main
 

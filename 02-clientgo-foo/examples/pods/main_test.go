@@ -25,5 +25,5 @@ func TestListPods(t *testing.T) {
 
 	cluster.Namespace = "elsewhere"
 	_, err = exampletest.Output(t, func() error { return listPods(t.Context(), cluster, nil) })
-	g.Expect(err).To(MatchError(ContainSubstring("list pods")), "an error says what was tried")
+	g.Expect(err).To(MatchError(ContainSubstring("list pods")), "an error must say what was tried")
 }

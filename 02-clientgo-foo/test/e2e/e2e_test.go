@@ -58,7 +58,7 @@ var _ = Describe("the controller", Ordered, func() {
 	It("runs nginx in a Foo's pods", func(ctx SpecContext) {
 		for _, pod := range podsOf(ctx) {
 			Eventually(incluster.TryKubectl).WithContext(ctx).WithArguments("get", "--raw=/api/v1/namespaces/"+fooNamespace+"/pods/"+pod+":8080/proxy/").
-				Should(ContainSubstring("nginx"), "the pod %s serves a page", pod)
+				Should(ContainSubstring("nginx"), "the pod %s must serve a page", pod)
 		}
 	}, SpecTimeout(incluster.Timeout))
 
@@ -66,14 +66,14 @@ var _ = Describe("the controller", Ordered, func() {
 		incluster.Kubectl(ctx, "scale", "foo/full-foo", "--replicas=2", "--namespace="+fooNamespace)
 		incluster.Kubectl(ctx, "wait", "foo/full-foo", "--for=jsonpath={.status.availableReplicas}=2", "--timeout=3m", "--namespace="+fooNamespace)
 		foo.WaitUntilConverged(ctx)
-		Eventually(podsOf).WithContext(ctx).Should(HaveLen(2), "as many pods as replicas")
+		Eventually(podsOf).WithContext(ctx).Should(HaveLen(2), "there must be as many pods as replicas")
 	}, SpecTimeout(incluster.Timeout))
 
 	It("lets kubectl restart the pods, because their annotations are not its own", func(ctx SpecContext) {
 		before := podsOf(ctx)
 		incluster.Kubectl(ctx, "rollout", "restart", "deployment/web", "--namespace="+fooNamespace)
 		incluster.Kubectl(ctx, "rollout", "status", "deployment/web", "--namespace="+fooNamespace, "--timeout=3m")
-		Eventually(podsOf).WithContext(ctx).Should(And(HaveLen(2), Not(ContainElements(before))), "all pods are new")
+		Eventually(podsOf).WithContext(ctx).Should(And(HaveLen(2), Not(ContainElements(before))), "all pods must be new")
 		foo.WaitUntilConverged(ctx)
 	}, SpecTimeout(incluster.Timeout))
 

@@ -34,7 +34,7 @@ func Serve(t *testing.T, path string, answer http.HandlerFunc) example.Cluster {
 	return example.Cluster{Config: &rest.Config{Host: server.URL}, Namespace: Namespace}
 }
 
-// JSON answers with an object.
+// JSON returns a handler that answers with an object.
 func JSON(object any) http.HandlerFunc {
 	return func(response http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(response).Encode(object) }
 }

@@ -14,7 +14,7 @@ const samples = "../../../../config/samples/"
 
 func readFoo(g Gomega, content []byte) *Foo {
 	foo := &Foo{}
-	g.Expect(yaml.UnmarshalStrict(content, foo)).To(Succeed(), "FooSpec in types.go has every field of the sample, by its JSON name")
+	g.Expect(yaml.UnmarshalStrict(content, foo)).To(Succeed(), "FooSpec in types.go must have every field of the sample, by its JSON name")
 	return foo
 }
 
@@ -22,20 +22,20 @@ func TestSamplesHaveAMessage(t *testing.T) {
 	g := NewWithT(t)
 	content, err := os.ReadFile(samples + "example_v1alpha1_foo_full.yaml")
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(readFoo(g, content).Spec).To(HaveField("Message", "Good morning"), "config/samples/example_v1alpha1_foo_full.yaml sets every field of the spec")
+	g.Expect(readFoo(g, content).Spec).To(HaveField("Message", "Good morning"), "config/samples/example_v1alpha1_foo_full.yaml must set every field of the spec")
 
 	content, err = os.ReadFile(samples + "example_v1alpha1_foo.yaml")
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(yaml.Marshal(readFoo(g, content))).NotTo(ContainSubstring("message"), "an empty message is left out, see omitempty")
+	g.Expect(yaml.Marshal(readFoo(g, content))).NotTo(ContainSubstring("message"), "an empty message must be left out, see omitempty")
 }
 
 func TestASampleHasAMessageThatIsTooLong(t *testing.T) {
 	g := NewWithT(t)
 	content, err := os.ReadFile(samples + "invalid/message-too-long.yaml")
-	g.Expect(err).NotTo(HaveOccurred(), "every marker that refuses something has a file in config/samples/invalid")
-	g.Expect(string(content)).To(HavePrefix("# refused: spec.message: Too long"), "the first line says why it is refused, as in the other files there")
+	g.Expect(err).NotTo(HaveOccurred(), "every validation marker must have a sample in config/samples/invalid")
+	g.Expect(string(content)).To(HavePrefix("# refused: spec.message: Too long"), "the first line must say why the sample is refused, as in the other files there")
 	spec := readFoo(g, content).Spec
 	characters := func(message string) []rune { return []rune(message) }
-	g.Expect(spec).To(HaveField("Message", WithTransform(characters, HaveLen(257))), "the message is exactly one character too long")
+	g.Expect(spec).To(HaveField("Message", WithTransform(characters, HaveLen(257))), "the message must be exactly one character too long")
 	g.Expect(spec).To(HaveField("DeploymentName", Not(BeEmpty())), "only the message of the file may be invalid")
 }
