@@ -35,7 +35,7 @@ func (p pausesBetween) When(request reconcile.Request) time.Duration {
 	return pause
 }
 
-func TestConflictBacksOffAndCounts(t *testing.T) {
+func TestConflictIsRetriedWithBackoffAndCounted(t *testing.T) {
 	g := NewWithT(t)
 	conflict := apierrors.NewConflict(schema.GroupResource{Group: "webapp.my.domain", Resource: "guestbooks"}, "web", errors.New("changed"))
 	reconciler := testReconciler(t, interceptor.Funcs{

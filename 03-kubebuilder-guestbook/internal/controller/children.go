@@ -123,8 +123,8 @@ func (r *GuestbookReconciler) create(ctx context.Context, guestbook *webappv1.Gu
 	return nil, nil
 }
 
-// patch sends only the fields that differ, so it leaves everything that others have set as it
-// is, such as annotations and sidecars. The lock, which is the resource version in the patch, makes the API
+// patch sends only the fields that differ, so everything that others have set stays, such as
+// annotations and sidecars. The lock, which is the resource version in the patch, makes the API
 // server refuse a patch that was computed from a stale copy, or from an object that has
 // since been deleted and recreated.
 //

@@ -43,8 +43,8 @@ func TestFindBlocker(t *testing.T) {
 	}{
 		"the Guestbook's own":                          {change: func(childObject) {}},
 		"the Guestbook's own, being deleted":           {change: func(found childObject) { found.object.SetDeletionTimestamp(&now) }, wantReason: webappv1.ReasonProgressing},
-		"no one's":                                     {change: unowned, wantReason: webappv1.ReasonDeploymentTaken},
-		"no one's, being deleted":                      {change: func(found childObject) { unowned(found); found.object.SetDeletionTimestamp(&now) }, wantReason: webappv1.ReasonDeploymentTaken},
+		"without an owner":                             {change: unowned, wantReason: webappv1.ReasonDeploymentTaken},
+		"without an owner, being deleted":              {change: func(found childObject) { unowned(found); found.object.SetDeletionTimestamp(&now) }, wantReason: webappv1.ReasonDeploymentTaken},
 		"owned, but not controlled":                    {change: owner(func(reference *metav1.OwnerReference) { reference.Controller = nil }), wantReason: webappv1.ReasonDeploymentTaken},
 		"that of a deleted Guestbook of the same name": {change: owner(func(reference *metav1.OwnerReference) { reference.UID = "uid-of-deleted" }), wantReason: webappv1.ReasonProgressing},
 		"another Guestbook's": {change: owner(func(reference *metav1.OwnerReference) {

@@ -43,7 +43,8 @@ func selectorLabels(guestbook *webappv1.Guestbook) map[string]string {
 // Guestbook of the same name do not count as pods of this one.
 //
 // It does not digest the pod template: Kubernetes' Go types change from release to
-// release, so an update of the library could replace every Guestbook's pods.
+// release, so with a digest of the template, an update of the library could replace every
+// Guestbook's pods.
 //
 //workshop:step 3.5b
 func newRevision(guestbook *webappv1.Guestbook, settings string) string {
@@ -55,7 +56,7 @@ func newRevision(guestbook *webappv1.Guestbook, settings string) string {
 // revisionOf returns the revision that a pod was created from.
 func revisionOf(pod *corev1.Pod) string { return pod.Annotations[revisionAnnotation] }
 
-// setDeployment sets the fields of the Deployment that the controller owns. A new
+// setDeployment sets the Deployment's fields that the controller owns. A new
 // revision makes the Deployment controller replace the pods, a few at a time.
 //
 //workshop:step 3.5c
@@ -85,7 +86,7 @@ func setTemplate(template *corev1.PodTemplateSpec, guestbook *webappv1.Guestbook
 	setContainer(named(&pod.Containers, containerName, func(c *corev1.Container) *string { return &c.Name }), guestbook)
 }
 
-// setService sets the fields of the Service that the controller owns, so that port 80 leads to all ready pods.
+// setService sets the Service's fields that the controller owns, so that port 80 leads to all ready pods.
 //
 //workshop:step 3.5j
 func setService(service *corev1.Service, guestbook *webappv1.Guestbook) {

@@ -32,7 +32,7 @@ var _ = Describe("a manager of some namespaces", func() {
 			Expect(inside).To(BeTrue(), "the manager of namespace %s sent %s, see cachedNamespaces in manager/manager.go", own, request)
 			Expect(request.Status).NotTo(Equal(403), "a Role in its namespace must be enough: %s", request)
 		}
-		Expect(readyCondition(ctx, Default, elsewhere)).To(BeNil(), "it must not touch a Guestbook in another namespace")
+		Expect(readyCondition(ctx, Default, elsewhere)).To(BeNil(), "the manager must not touch a Guestbook in another namespace")
 	}, SpecTimeout(specTimeout))
 
 	It("reconciles the Guestbooks in each of them, with settings from the same namespace", func(ctx SpecContext) {

@@ -122,7 +122,7 @@ var _ = Describe("the watches", func() {
 		})
 		Expect(cluster.Client.Patch(ctx, guestbook, note)).To(Succeed())
 		eventually(ctx, func(g Gomega) {
-			g.Expect(countReconciles(g)).To(BeNumerically(">", reconciles), "For has no predicate, so every change of a Guestbook passes, see SetupWithManager in watches.go")
+			g.Expect(countReconciles(g)).To(BeNumerically(">", reconciles), "For must have no predicate, so that every change of a Guestbook passes, see SetupWithManager in watches.go")
 		})
 	}, SpecTimeout(specTimeout))
 })
@@ -173,7 +173,7 @@ func expectPodsNamed(ctx context.Context, guestbook *webappv1.Guestbook) {
 			existing = append(existing, pod.Name)
 		}
 		g.Expect(existing).To(HaveLen(int(guestbook.Spec.Size)))
-		g.Expect(named(guestbook)).To(ConsistOf(existing), "status.active and status.standby name the pods, see newStatus in status.go")
+		g.Expect(named(guestbook)).To(ConsistOf(existing), "status.active and status.standby must name the pods, see newStatus in status.go")
 		g.Expect(guestbook.Status.ReadyReplicas).To(Equal(guestbook.Spec.Size))
 	})
 }

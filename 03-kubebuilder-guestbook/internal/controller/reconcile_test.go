@@ -265,7 +265,7 @@ func TestBlockedChildStopsNoOther(t *testing.T) {
 }
 
 // If the Deployment is blocked and the Service fails, the status reports the blocker, and the queue retries the error.
-func TestRetriesBesideABlocker(t *testing.T) {
+func TestReconcileReturnsErrorsDespiteABlocker(t *testing.T) {
 	g := NewWithT(t)
 	outage := apierrors.NewInternalError(errors.New("etcd"))
 	conflicting := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}

@@ -54,7 +54,7 @@ var _ = Describe("the settings", func() {
 		}
 	}, SpecTimeout(specTimeout))
 
-	It("cause nothing when only their labels change", func(ctx SpecContext) {
+	It("cause nothing when only their labels and annotations change", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		tap := traffic.New()
 		startManager(tap.Config(cluster.Config), testOptions(namespace))

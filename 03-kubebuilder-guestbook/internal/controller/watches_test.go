@@ -84,7 +84,7 @@ func TestUncontrolled(t *testing.T) {
 	g.Expect(uncontrolled(unowned)).To(BeTrue(), "a kind of the same name in another group is not ours")
 }
 
-func TestWhoseObjectsTheyAre(t *testing.T) {
+func TestGuestbookOfAndConfigMapOf(t *testing.T) {
 	g := NewWithT(t)
 	pod := storedPod("web-1", 1)
 	g.Expect(guestbookOf(t.Context(), &pod)).To(ConsistOf(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web"}}))
@@ -104,7 +104,7 @@ func TestGuestbooksWith(t *testing.T) {
 	g.Expect(requests).To(ConsistOf(
 		reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web"}},
 		reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "shop", Name: "second"}},
-	), "all Guestbooks that refer to the ConfigMap, in its namespace, see guestbooksWith in watches.go")
+	), "guestbooksWith in watches.go must return all Guestbooks that refer to the ConfigMap, in its namespace")
 }
 
 func TestCacheByObject(t *testing.T) {
@@ -113,7 +113,7 @@ func TestCacheByObject(t *testing.T) {
 	for object, settings := range CacheByObject() {
 		g.Expect(settings.Transform).NotTo(BeNil(), "%T", object)
 		if _, isPod := object.(*corev1.Pod); isPod {
-			g.Expect(settings.Label.String()).To(Equal("app.kubernetes.io/managed-by=guestbook-controller"), "the cache must not contain other people's pods")
+			g.Expect(settings.Label.String()).To(Equal("app.kubernetes.io/managed-by=guestbook-controller"), "the cache must not contain pods of other programs")
 		}
 	}
 }
