@@ -31,8 +31,8 @@ var stages = []stage{
 }
 
 var (
-	// ownSources matches the lines of a Dockerfile that copy the stage's Go code. ownPackage matches the package to
-	// compile.
+	// ownSources matches the lines of a Dockerfile that copy the Go code of the stage's program. ownPackage matches the
+	// package to compile.
 	ownSources = regexp.MustCompile(`(?m)^COPY (?:STAGE/(?:api|cmd|internal|pkg|\*\.go)\S*|lifecycle|localwebhook|manager) \S+\n`)
 	ownPackage = regexp.MustCompile(`-o /manager \S+`)
 	// copied matches the lines that copy from the build context, not from another build stage.
@@ -57,7 +57,7 @@ func TestDockerfileIsPinnedAndNotRoot(t *testing.T) {
 	text := read(t, stages[0].dir, "Dockerfile")
 	g.Expect(text).To(MatchRegexp(`(?m)^ARG BUILDER=golang:\d+\.\d+\.\d+$`), "the builder must have a full version")
 	g.Expect(text).To(MatchRegexp(`(?m)^ARG BASE=\S+:nonroot@sha256:[0-9a-f]{64}$`), "the base must have a tag for readers, and a digest that pins it")
-	g.Expect(text).To(ContainSubstring("\nUSER 65532:65532\n"), "a number, because Kubernetes can't tell whether a user name is root's")
+	g.Expect(text).To(ContainSubstring("\nUSER 65532:65532\n"), "USER must be a number, because Kubernetes can't tell whether a user name is root's")
 }
 
 // TestImageFlagsAreThoseOfTheDockerfile checks that a build on the learner's machine uses the Dockerfile's flags, so that
@@ -65,8 +65,8 @@ func TestDockerfileIsPinnedAndNotRoot(t *testing.T) {
 func TestImageFlagsAreThoseOfTheDockerfile(t *testing.T) {
 	dockerfile, offline := read(t, stages[0].dir, "Dockerfile"), read(t, "tools", "image.mk")
 	for _, flag := range []string{"GOWORK=off", "CGO_ENABLED=0", "go build -trimpath -buildvcs=false", `-ldflags "-s -w `, "-X main.version=", "-X main.revision="} {
-		NewWithT(t).Expect(dockerfile).To(ContainSubstring(flag), "in the Dockerfiles")
-		NewWithT(t).Expect(offline).To(ContainSubstring(flag), "in tools/image.mk")
+		NewWithT(t).Expect(dockerfile).To(ContainSubstring(flag), "the Dockerfiles must use this flag")
+		NewWithT(t).Expect(offline).To(ContainSubstring(flag), "tools/image.mk must use this flag")
 	}
 }
 

@@ -63,7 +63,7 @@ func (i installed) checkNamespace(t *testing.T) {
 func (i installed) checkReplicas(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(i.deployment.Spec.Replicas).To(HaveValue(BeEquivalentTo(2)))
-	g.Expect(i.container().Args).To(ContainElement("--leader-elect"), "without it, both replicas would work")
+	g.Expect(i.container().Args).To(ContainElement("--leader-elect"), "without leader election, both replicas would work")
 }
 
 func (i installed) checkContainer(t *testing.T) {
@@ -86,20 +86,20 @@ func (i installed) checkDisruption(t *testing.T) {
 	spread := i.deployment.Spec.Template.Spec.TopologySpreadConstraints
 	g.Expect(spread).To(HaveLen(1))
 	g.Expect(spread[0].TopologyKey).To(Equal(corev1.LabelHostname))
-	g.Expect(spread[0].WhenUnsatisfiable).To(Equal(corev1.ScheduleAnyway), "it must also run in a cluster with one node")
-	g.Expect(i.selects(spread[0].LabelSelector)).To(BeTrue(), "the constraint counts pods that are not the Deployment's")
+	g.Expect(spread[0].WhenUnsatisfiable).To(Equal(corev1.ScheduleAnyway), "the operator must also run in a cluster with one node")
+	g.Expect(i.selects(spread[0].LabelSelector)).To(BeTrue(), "the constraint must count the Deployment's pods")
 
 	g.Expect(i.budget.Spec.MaxUnavailable).To(HaveValue(HaveField("IntVal", BeEquivalentTo(1))))
-	g.Expect(i.selects(i.budget.Spec.Selector)).To(BeTrue(), "the budget is for pods that are not the Deployment's")
+	g.Expect(i.selects(i.budget.Spec.Selector)).To(BeTrue(), "the budget must be for the Deployment's pods")
 }
 
 func (i installed) checkServices(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(i.services).NotTo(BeEmpty(), "the metrics need a Service")
 	for _, service := range i.services {
-		g.Expect(i.selects(metav1.SetAsLabelSelector(service.Spec.Selector))).To(BeTrue(), "Service %s selects other pods", service.Name)
+		g.Expect(i.selects(metav1.SetAsLabelSelector(service.Spec.Selector))).To(BeTrue(), "Service %s must select the Deployment's pods", service.Name)
 		for _, port := range service.Spec.Ports {
-			g.Expect(i.portNames()).To(ContainElement(port.TargetPort.StrVal), "Service %s", service.Name)
+			g.Expect(i.portNames()).To(ContainElement(port.TargetPort.StrVal), "Service %s must lead to a port of the container", service.Name)
 		}
 	}
 }
@@ -109,12 +109,12 @@ func (i installed) checkPolicies(t *testing.T) {
 	var open, served []string
 	for _, policy := range i.policies {
 		g.Expect(policy.Spec.PolicyTypes).To(ConsistOf(networkingv1.PolicyTypeIngress), "%s: the operator's own connections must not be restricted", policy.Name)
-		g.Expect(i.selects(&policy.Spec.PodSelector)).To(BeTrue(), "NetworkPolicy %s is for other pods", policy.Name)
+		g.Expect(i.selects(&policy.Spec.PodSelector)).To(BeTrue(), "NetworkPolicy %s must be for the Deployment's pods", policy.Name)
 		for _, rule := range policy.Spec.Ingress {
 			for _, port := range rule.Ports {
 				open = append(open, port.Port.StrVal)
 				// The API server, which calls webhooks, has no address that a policy could name.
-				g.Expect(rule.From == nil).To(Equal(port.Port.StrVal == "webhook-server"), "NetworkPolicy %s, port %s", policy.Name, port.Port.StrVal)
+				g.Expect(rule.From == nil).To(Equal(port.Port.StrVal == "webhook-server"), "NetworkPolicy %s must restrict the clients of each port, except that of the webhooks: found port %s", policy.Name, port.Port.StrVal)
 			}
 		}
 	}

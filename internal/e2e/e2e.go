@@ -38,8 +38,8 @@ type Test struct {
 	Out io.Writer
 }
 
-// Run returns the error of the step that failed, joined with the errors of Logs and Down. After Ctrl-C, when ctx has
-// ended, it collects no logs but still calls Down.
+// Run runs the steps. It returns the error of the step that failed, joined with the errors of Logs and Down. After
+// Ctrl-C, when ctx has ended, it collects no logs but still calls Down.
 func (t Test) Run(ctx context.Context) error {
 	began := time.Now()
 	if err := t.all(ctx, t.Begin); err != nil {

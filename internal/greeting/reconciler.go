@@ -20,7 +20,7 @@ import (
 // reconcileTimeout bounds one call of Reconcile.
 const reconcileTimeout = 15 * time.Second
 
-// errNameTaken means that this Greeting doesn't control the ConfigMap with that name.
+// errNameTaken means that the ConfigMap exists, and that this Greeting doesn't control it.
 var errNameTaken = errors.New("exists, and this Greeting does not control it: delete or rename it")
 
 // Reconciler keeps a ConfigMap for each Greeting.

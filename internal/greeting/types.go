@@ -55,7 +55,7 @@ type Greeting struct {
 	Status GreetingStatus `json:"status,omitempty"`
 }
 
-// GreetingList is what a list request returns.
+// GreetingList is the answer to a list request.
 // +kubebuilder:object:root=true
 //
 //nolint:revive // as GreetingSpec

@@ -43,7 +43,7 @@ func TestAuditLog(t *testing.T) {
 	g.Expect(log.read()).To(Succeed())
 	g.Expect(kinds(log.requests)).To(Equal([]string{
 		"watch foos.example.com", "patch foos.example.com/status", "get /apis/example.com/v1alpha1",
-	}), "each once, even the watch")
+	}), "each request must be counted once, even the watch")
 	g.Expect(log.requests[0].Lists).To(BeTrue(), "the watch begins with all objects")
 	g.Expect(log.requests[1].Status).To(Equal(409))
 	g.Expect(log.last()).To(Equal(at(3)))

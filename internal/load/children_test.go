@@ -20,7 +20,7 @@ func parse(t *testing.T, text string) *unstructured.Unstructured {
 
 func TestAsCreated(t *testing.T) {
 	for name, test := range map[string]struct{ found, wanted string }{
-		"what the API server, controllers and the operator added is removed": {
+		"additions of the API server, controllers and the operator are removed": {
 			found: `
 apiVersion: apps/v1
 kind: Deployment
@@ -68,7 +68,7 @@ metadata: {namespace: default, name: load-1}
 spec: {type: ClusterIP}
 `,
 		},
-		"a headless Service stays one": {
+		"a headless Service stays headless": {
 			found: `
 kind: Service
 metadata: {namespace: default, name: load-1}

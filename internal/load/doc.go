@@ -31,9 +31,9 @@
 //
 //	converge  ten writers create the resources; each has converged when it is Current by kstatus
 //	          and its condition Ready or Available is True, as seen in one watch
-//	settle    wait until no request has come for some seconds
+//	settle    the measurement waits until no request has come for some seconds, or for half a minute
 //	idle      nothing happens but resyncs
-//	restart   the program is stopped and started again; wait until no request has come for some seconds
+//	restart   the program is stopped and started again, and the measurement waits as in the phase settle
 //	baseline  the resources are deleted and the program is stopped; then, twice, ten writers create the
 //	          children, each has converged when it is Current by kstatus, and they are deleted
 //	last      the program is started again, and the resources are created and converge as at first
@@ -43,9 +43,9 @@
 // The control plane accounts for most of the time to converge: it rolls out
 // Deployments, and creates ReplicaSets, pods and EndpointSlices. The ratio of the
 // time with the operator to the time of the baseline shows the operator's own cost.
-// The children are what the operator created: all objects in the namespace that
-// have a resource as their controlling owner, but without that owner reference,
-// and without what the API server and controllers have added.
+// The children are the objects that the operator created: all objects in the namespace
+// that have a resource as their controlling owner. They are created again without that
+// owner reference, and without additions of the API server and controllers.
 //
 // With and without the operator, the same number of writers creates the objects, without
 // client-side rate limits, and watches show when they have converged. The baseline has no

@@ -52,11 +52,11 @@ func TestMeasure(t *testing.T) {
 	g.Expect(found.latencies).To(HaveEach(And(BeNumerically(">", 0), BeNumerically("<=", found.with[0]))))
 	g.Expect(found.idle.kinds).To(BeEmpty(), "the controller must send no requests while there is nothing to do")
 	g.Expect(found.restart.watches).To(Equal(1), "a new process must open its watch once")
-	g.Expect(found.restart.writes).To(BeZero(), "a new process has nothing to do")
+	g.Expect(found.restart.writes).To(BeZero(), "a new process must write nothing, because there is nothing to do")
 	g.Expect(found.with).To(And(HaveLen(2), HaveEach(BeNumerically(">", 0))), "all must converge at the beginning and again at the end")
 	g.Expect(found.baseline).To(And(HaveLen(baselineRuns), HaveEach(BeNumerically(">", 0))), "see compare.go")
 	g.Expect(log.String()).To(ContainSubstring("creating their 5 children without an operator"), "see children.go")
-	g.Expect(found.peak).To(BeNumerically("~", 60e6, 55e6), "in bytes, for one small Go program: see memory_linux.go")
+	g.Expect(found.peak).To(BeNumerically("~", 60e6, 55e6), "the peak must be in bytes, and that of one small Go program: see memory_linux.go")
 }
 
 func TestRunNamesWhatIsWrong(t *testing.T) {

@@ -127,7 +127,8 @@ func (o *operator) processorTime() (time.Duration, error) {
 	return time.Duration((times.User + times.System) * float64(time.Second)), nil
 }
 
-// stop stops the process with SIGTERM, as a cluster does. Further calls do nothing.
+// stop stops the process with SIGTERM, as a cluster does. If the process has not ended after stopTimeout, stop kills it
+// and returns an error. Further calls do nothing.
 func (o *operator) stop() error {
 	select {
 	case <-o.ended:

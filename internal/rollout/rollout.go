@@ -32,8 +32,9 @@ type Waiter struct {
 	Out io.Writer
 }
 
-// Wait waits until all of the Deployment's pods are new and ready. It fails if a pod can't start, if the time limit is
-// reached, or if there is no such Deployment. The error is one line that says what is wrong and what to do.
+// Wait waits until all of the Deployment's pods are new and ready. It fails if a pod can't start, the time limit is
+// reached, ctx ends, or the Deployment doesn't exist or can't be read. The error is one line that says what is wrong
+// and, in many cases, what to do.
 func (w *Waiter) Wait(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, w.Limit)
 	defer cancel()

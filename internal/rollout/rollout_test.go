@@ -57,7 +57,7 @@ func pod(revision, reason, message string) *corev1.Pod {
 	}
 }
 
-// cluster answers requests with these objects.
+// cluster returns a function that answers requests with these objects.
 func cluster(objects ...runtime.Object) kube.Get {
 	kinds := map[string]string{
 		"/apis/apps/v1/namespaces/foo-system/deployments": "Deployment",
@@ -76,8 +76,8 @@ func cluster(objects ...runtime.Object) kube.Get {
 	}
 }
 
-// wait runs a Waiter against these objects with a fake clock. It passes its error, how long it took by that clock, and its
-// output to check.
+// wait runs a Waiter against these objects with a fake clock. It passes to check the Waiter's error, the time that the
+// wait took by that clock, and the Waiter's output.
 func wait(t *testing.T, check func(g Gomega, err error, took time.Duration, out string), objects ...runtime.Object) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -122,7 +122,7 @@ func TestWaitGivesUpWhenAPodCannotStart(t *testing.T) {
 					g.Expect(err).To(MatchError(ContainSubstring(want)))
 				}
 				g.Expect(err.Error()).NotTo(ContainSubstring("\n"), "an error must be one line")
-				g.Expect(took).To(Equal(failureTimeout), "within seconds, not at the limit")
+				g.Expect(took).To(Equal(failureTimeout), "the wait must end within seconds, not at the limit")
 			}, append(c.objects, replicaSet("2"))...)
 		})
 	}

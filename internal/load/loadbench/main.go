@@ -1,5 +1,5 @@
-// Command loadbench measures the controller of one stage under load. bin/workshop starts it. It is a separate program:
-// as a part of bin/workshop, its dependencies would delay every learner's first command by a minute.
+// Command loadbench measures the controller of one stage under load. bin/workshop starts it. It is a separate program,
+// because in bin/workshop, its dependencies would delay every learner's first command by a minute.
 package main
 
 import (
