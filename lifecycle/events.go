@@ -35,7 +35,8 @@ const (
 	flushTimeout = 2 * time.Second
 )
 
-// eventBackoff lets an event survive a brief failure of the API server. After the last try, the event is dropped.
+// eventBackoff is long enough for an event to survive a brief failure of the API server. After the last try, the event
+// is dropped.
 var eventBackoff = wait.Backoff{Steps: 4, Duration: 50 * time.Millisecond, Factor: 3}
 
 var _ events.EventRecorder = (*Recorder)(nil)
@@ -43,8 +44,8 @@ var _ events.EventRecorder = (*Recorder)(nil)
 // Recorder emits Events without making reconciles wait for the API server: one goroutine writes them in order. It
 // needs the RBAC verbs create and patch for Events of the group events.k8s.io. It implements [events.EventRecorder].
 //
-// client-go's broadcaster writes each event in a goroutine that nothing can wait
-// for, and tries only once if the API server answers with an error. It also
+// client-go's broadcaster writes each event in a goroutine that the program can't
+// wait for, and tries only once if the API server answers with an error. It also
 // compares resource versions, so it never recognizes a repetition if the status
 // was written in between.
 type Recorder struct {
@@ -170,7 +171,7 @@ func (r *Recorder) createOrCount(ctx context.Context, event *eventsv1.Event) err
 		if !apierrors.IsNotFound(err) {
 			return err
 		}
-		// The Event has expired, as Events do after an hour.
+		// The Event has expired, as Events do after an hour by default.
 	}
 	_, err := client.Create(ctx, event, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) { // it exists if the reply to an earlier attempt was lost

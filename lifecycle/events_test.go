@@ -45,7 +45,7 @@ func TestRecorderHandlesErrors(t *testing.T) {
 	internal := apierrors.NewInternalError(errors.New("etcd"))
 	tests := map[string]struct {
 		// fail returns the error of a request that is not carried out, and lose returns the error of a
-		// request whose reply is lost. Requests count from 1.
+		// request whose reply is lost. Requests are numbered from 1.
 		fail, lose func(verb string, request int) error
 		// want is how often each Event happened.
 		want []int32
@@ -110,7 +110,7 @@ func TestRecorderStops(t *testing.T) {
 				return nil
 			}}
 			recorder := store.startRecorder(t.Context(), g)
-			recorder.Eventf(configMap(), nil, corev1.EventTypeNormal, "First", "Sync", "the writer takes it at once")
+			recorder.Eventf(configMap(), nil, corev1.EventTypeNormal, "First", "Sync", "the writer takes it immediately")
 			g.Eventually(begun).Should(Receive())
 			recorder.Eventf(nil, nil, corev1.EventTypeNormal, "Lost", "Sync", "about nothing")
 			for i := range test.emitted {

@@ -48,7 +48,7 @@ func TestFlagsAreRefused(t *testing.T) {
 		"an argument":                  {args: []string{"start"}, want: `unexpected argument "start": --help lists the flags`},
 		"no rate":                      {args: []string{"--kube-api-qps=0"}, want: "--kube-api-qps=0 --kube-api-burst=-1: give both at least 1, or a negative --kube-api-qps for no limit"},
 		"a rate without a burst":       {args: []string{"--kube-api-qps=5"}, want: "--kube-api-qps=5 --kube-api-burst=-1: give both at least 1, or a negative --kube-api-qps for no limit"},
-		"a Lease shorter than renewal": {args: []string{"--leader-elect", "--leader-election-lease-duration=5s"}, want: "--leader-election-renew-deadline=10s must be shorter than --leader-election-lease-duration=5s, or two replicas could work at once"},
+		"a Lease shorter than renewal": {args: []string{"--leader-elect", "--leader-election-lease-duration=5s"}, want: "--leader-election-renew-deadline=10s must be shorter than --leader-election-lease-duration=5s, or two replicas could work at the same time"},
 		"a Lease with half a second":   {args: []string{"--leader-elect", "--leader-election-lease-duration=15500ms"}, want: "--leader-election-lease-duration=15.5s: give whole seconds"},
 		"a retry that comes too late":  {args: []string{"--leader-elect", "--leader-election-retry-period=9s"}, want: "--leader-election-retry-period=9s: give more than 0 and less than 8.333333333s, so that a renewal can be tried again before --leader-election-renew-deadline=10s"},
 		"no namespace for the Lease":   {args: []string{"--leader-elect", "--leader-election-namespace="}, want: "--leader-election-namespace is empty: name the namespace for the Lease"},

@@ -50,8 +50,8 @@ func NewLease(kube kubernetes.Interface, name string, options LeaderElection) (*
 		Client:     kube.CoordinationV1(),
 		LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
 	}
-	// ReleaseOnCancel is not set: it would also release the Lease when a renewal fails, and before the leading
-	// context ends. Another replica could then start while this one still writes. See Release.
+	// ReleaseOnCancel is not set, because it would also release the Lease after a failed renewal, before the leading
+	// context ends. Another replica could then begin while this one is still writing. See Release.
 	l.elector, err = leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Name:          name,
 		Lock:          l.lock,

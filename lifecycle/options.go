@@ -91,7 +91,7 @@ func (o LeaderElection) validate() error {
 		return fmt.Errorf("--leader-election-lease-duration=%s: give whole seconds", o.LeaseDuration)
 	}
 	if o.RenewDeadline >= o.LeaseDuration {
-		return fmt.Errorf("--leader-election-renew-deadline=%s must be shorter than --leader-election-lease-duration=%s, or two replicas could work at once", o.RenewDeadline, o.LeaseDuration)
+		return fmt.Errorf("--leader-election-renew-deadline=%s must be shorter than --leader-election-lease-duration=%s, or two replicas could work at the same time", o.RenewDeadline, o.LeaseDuration)
 	}
 	longest := time.Duration(float64(o.RenewDeadline) / leaderelection.JitterFactor)
 	if o.RetryPeriod <= 0 || o.RetryPeriod >= longest {

@@ -27,7 +27,7 @@ func forManager(t *testing.T, change func(*manager.Options)) ctrl.Options {
 	return options.ForManager(t.Context(), ctrl.Options{})
 }
 
-func TestForManagerKeepsTheCallersOwn(t *testing.T) {
+func TestForManagerKeepsTheCallersOptions(t *testing.T) {
 	g := NewWithT(t)
 	setup := ctrl.Options{
 		Scheme:           runtime.NewScheme(),

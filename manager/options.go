@@ -89,7 +89,7 @@ func (o *Options) AddFlags(flags *flag.FlagSet, objects string) {
 	flags.StringVar(&o.Metrics.CertPath, "metrics-cert-path", o.Metrics.CertPath, "`folder` with the certificate of /metrics; a self-signed one if not given")
 	flags.StringVar(&o.Metrics.CertName, "metrics-cert-name", o.Metrics.CertName, "`file` name of the certificate")
 	flags.StringVar(&o.Metrics.KeyName, "metrics-cert-key", o.Metrics.KeyName, "`file` name of the certificate's key")
-	flags.BoolVar(&o.EnableHTTP2, "enable-http2", o.EnableHTTP2, "allow HTTP/2 for what is served over TLS")
+	flags.BoolVar(&o.EnableHTTP2, "enable-http2", o.EnableHTTP2, "allow HTTP/2 on servers with TLS")
 	o.Logging.BindFlags(flags)
 }
 

@@ -21,7 +21,7 @@ type APIServer struct {
 	Kinds Kinds
 	// Unknown is a group whose kinds the server does not know.
 	Unknown string
-	// Silent makes the server answer discovery only, and leave every other request unanswered.
+	// Silent makes the server leave lists and watches unanswered.
 	Silent bool
 
 	mutex    sync.Mutex
