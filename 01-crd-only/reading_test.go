@@ -64,7 +64,7 @@ var _ = Describe("reading tickets", func() {
 		))
 		//workshop:until 1.11 Expect(columns(table, 1)).To(HaveKey("Confirmed"), "shown by -o wide only")
 		//workshop:step 1.11
-		Expect(columns(table, 1)).To(Equal(map[string]any{"Confirmed": 1.0}), "status.confirmedSeats, shown by -o wide only")
+		Expect(columns(table, 1)).To(Equal(map[string]any{"Confirmed": 1.0}), "the column Confirmed must show status.confirmedSeats, with -o wide only")
 	}, SpecTimeout(specTimeout))
 
 	It("works by short name and category", func(ctx SpecContext) {

@@ -44,7 +44,7 @@ var _ = Describe("two versions with conversion None", func() {
 		Expect(field(reread(ctx, ticket, "flights.com/v2"), "spec")).NotTo(HaveKey("cabin"))
 	}, SpecTimeout(specTimeout))
 
-	It("make kubectl speak v2, the higher one", func(ctx SpecContext) {
+	It("make kubectl use v2, the higher version", func(ctx SpecContext) {
 		ticket := createTicket(ctx, "seen")
 		Expect(cluster.Kubectl(ctx, "get", "ft/seen", "-n", ticket.GetNamespace(), "-o", "jsonpath={.apiVersion}")).
 			To(Equal("flights.com/v2"))

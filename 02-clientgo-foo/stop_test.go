@@ -81,7 +81,7 @@ var _ = Describe("the end of a run", func() {
 		Expect(err).To(HaveOccurred(), "the request in progress must be cut off, because another replica may already be working")
 	}, SpecTimeout(specTimeout))
 
-	It("is possible while waiting for the Lease", func(ctx SpecContext) {
+	It("can come while the controller waits for the Lease", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		stopLeader, leaderEnded := runWith(nil, electing(testOptions(namespace)))
 		Eventually(leaseHolder).WithContext(ctx).WithArguments(namespace).Should(Not(BeEmpty()))

@@ -90,7 +90,7 @@ func TestEnsureDeploymentRepairs(t *testing.T) {
 			s := newSyncer(g, t, []*appsv1.Deployment{test.deployment})
 			repaired, err := s.ensureDeployment(t.Context(), storedFoo())
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(verbs(s.kube)).To(Equal(test.want), "what ensureDeployment asks the API server to do, see sync.go")
+			g.Expect(verbs(s.kube)).To(Equal(test.want), "ensureDeployment must send these requests and no others, see sync.go")
 			g.Expect(repaired).To(HaveField("Spec.Replicas", HaveValue(BeEquivalentTo(3))), "ensureDeployment must return the Deployment as it is after the repair")
 		})
 	}
@@ -166,7 +166,7 @@ func TestSyncAppliesTheStatus(t *testing.T) {
 	apply, is := s.foos.Actions()[0].(clienttesting.PatchActionImpl)
 	g.Expect(is && apply.GetPatchType() == types.ApplyPatchType && apply.GetSubresource() == "status").To(BeTrue(), "write the status with ApplyStatus")
 	g.Expect(apply.GetPatchOptions()).To(And(HaveField("FieldManager", programName), HaveField("Force", HaveValue(BeTrue()))),
-		"the options of ApplyStatus: the field manager, and force, which takes over fields of other managers")
+		"ApplyStatus needs two options: the field manager, and force, which takes over fields of other managers")
 	var applied examplev1alpha1.Foo
 	g.Expect(json.Unmarshal(apply.GetPatch(), &applied)).To(Succeed())
 	g.Expect(applied).To(And(HaveField("UID", foo.UID), HaveField("ResourceVersion", foo.ResourceVersion)),
@@ -259,7 +259,7 @@ func TestSyncWrites(t *testing.T) {
 			} else {
 				g.Expect(err).To(MatchError(test.wantErr))
 			}
-			g.Expect(verbs(s.kube)).To(Equal(test.want), "what sync asks the API server to do, see sync.go")
+			g.Expect(verbs(s.kube)).To(Equal(test.want), "sync must send these requests and no others, see sync.go")
 			g.Expect(s.reasons).To(Equal(test.wantReasons), "see updateStatus in status.go")
 		})
 	}

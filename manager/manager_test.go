@@ -43,7 +43,7 @@ func TestForManagerKeepsTheCallersOptions(t *testing.T) {
 	g.Expect(made.WebhookServer).To(BeIdenticalTo(setup.WebhookServer))
 }
 
-func TestForManagerMakesAnEndingCache(t *testing.T) {
+func TestForManagerMakesACacheThatEndsWithTheProcess(t *testing.T) {
 	g := NewWithT(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	options := manager.Default()

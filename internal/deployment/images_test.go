@@ -52,7 +52,7 @@ func commonPart(t *testing.T, stage stage) string {
 	return ownPackage.ReplaceAllString(ownSources.ReplaceAllString(text, ""), "-o /manager PACKAGE")
 }
 
-func TestDockerfileIsPinnedAndNotRoot(t *testing.T) {
+func TestDockerfilePinsItsImagesAndAvoidsRoot(t *testing.T) {
 	g := NewWithT(t)
 	text := read(t, stages[0].dir, "Dockerfile")
 	g.Expect(text).To(MatchRegexp(`(?m)^ARG BUILDER=golang:\d+\.\d+\.\d+$`), "the builder must have a full version")

@@ -146,7 +146,7 @@ func (i installed) selects(selector *metav1.LabelSelector) bool {
 func build(t *testing.T, folder string) installed {
 	g := NewWithT(t)
 	output, err := exec.CommandContext(t.Context(), filepath.Join(root, "bin", "kustomize"), "build", filepath.Join(root, folder)).Output()
-	g.Expect(err).NotTo(HaveOccurred(), "bin/kustomize build %s (is it there? `make tools` builds it)", folder)
+	g.Expect(err).NotTo(HaveOccurred(), "bin/kustomize build %s: if bin/kustomize is missing, `make tools` builds it", folder)
 	var objects installed
 	for reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(output))); ; {
 		document, err := reader.Read()

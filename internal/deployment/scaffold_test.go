@@ -32,5 +32,5 @@ func expectMarkers(t *testing.T, names []string, stage, file string) {
 			found = append(found, name)
 		}
 	}
-	NewWithT(t).Expect(found).To(Equal(names), "%s/%s: the comments +kubebuilder:scaffold:…", stage, file)
+	NewWithT(t).Expect(found).To(Equal(names), "%s/%s must have exactly these comments +kubebuilder:scaffold:…, in this order", stage, file)
 }

@@ -108,7 +108,7 @@ func (s *signal) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-func TestEnvironmentHasNothingForOtherPrograms(t *testing.T) {
+func TestEnvironmentOmitsVariablesForMakeAndGo(t *testing.T) {
 	g := NewWithT(t)
 	t.Setenv("MAKEFLAGS", "IMG=mine")
 	t.Setenv("CLUSTER", "embedded")

@@ -59,7 +59,7 @@ func TestAPIServerChecksGreetings(t *testing.T) {
 	greeting := newGreeting("default")
 	greeting.Spec.Language = ""
 	g.Expect(c.Create(t.Context(), greeting)).To(Succeed())
-	g.Expect(greeting.Spec.Language).To(Equal("en"), "the default of the schema")
+	g.Expect(greeting.Spec.Language).To(Equal("en"), "the schema's default must be filled in")
 
 	greeting.Spec.Language = "tlh"
 	g.Expect(c.Update(t.Context(), greeting)).To(MatchError(apierrors.IsInvalid, "IsInvalid"))

@@ -47,7 +47,7 @@ func startOperator(namespace string) {
 	}()
 	DeferCleanup(func() {
 		stop()
-		Eventually(ended).WithTimeout(convergeTimeout).Should(Receive(BeNil()), "the operator ends without an error")
+		Eventually(ended).WithTimeout(convergeTimeout).Should(Receive(BeNil()), "the operator must end without an error")
 	})
 }
 

@@ -44,7 +44,7 @@ func TestMeasure(t *testing.T) {
 	found, err := measurement.measure(ctx, plan, filepath.Join(measurement.Stage, "bin", "manager"), 5)
 	g.Expect(err).NotTo(HaveOccurred(), "see internal/load/measurement.go; it logged:\n%s", log)
 	writes := found.converge.writes + found.settle.writes
-	g.Expect(writes).To(Equal(11), "two writes for each of 5 gauges and one that is refused: audit.go reads them, tally.go counts them")
+	g.Expect(writes).To(Equal(11), "there must be two writes for each of 5 gauges and one that is refused: audit.go reads them, tally.go counts them")
 	g.Expect(found.converge.conflicts+found.settle.conflicts).To(Equal(1), "the controller provokes one conflict")
 	g.Expect(found.converge.refusals+found.settle.refusals).To(BeZero(), "ground.go grants the roles")
 	g.Expect(found.converge.kinds).To(HaveKey("update gauges.test.example.com/status"))

@@ -61,5 +61,5 @@ func TestWatchConfigMaps(t *testing.T) {
 	g.Expect(lines).To(ConsistOf(
 		MatchRegexp("^The cache is filled. ConfigMaps in it: [12]$"),
 		Equal("added shop/first"), Equal("added shop/second"), Equal("updated shop/second"), Equal("deleted shop/first")))
-	g.Expect(lines[0]).To(Equal("added shop/first"), "an object that already exists is reported as added")
+	g.Expect(lines[0]).To(Equal("added shop/first"), "an object that already exists must be reported as added")
 }

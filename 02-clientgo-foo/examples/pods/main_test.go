@@ -21,7 +21,7 @@ func TestListPods(t *testing.T) {
 	}))
 	printed, err := exampletest.Output(t, func() error { return listPods(t.Context(), cluster, nil) })
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(printed).To(Equal("web Running\ndb Pending\n"), "a line for each pod of the namespace, with its name and its phase")
+	g.Expect(printed).To(Equal("web Running\ndb Pending\n"), "listPods must print a line for each pod of the namespace, with its name and its phase")
 
 	cluster.Namespace = "elsewhere"
 	_, err = exampletest.Output(t, func() error { return listPods(t.Context(), cluster, nil) })

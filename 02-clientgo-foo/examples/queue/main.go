@@ -54,7 +54,7 @@ func work(ctx context.Context, cluster example.Cluster, _ []string) error {
 	return nil
 }
 
-// processNext works on one key. It returns false after the queue is shut down and empty.
+// processNext works on one key. It returns false once the queue is shut down and empty.
 func processNext(queue workqueue.TypedRateLimitingInterface[cache.ObjectName], foos listers.FooLister) bool {
 	key, shutdown := queue.Get()
 	if shutdown {

@@ -31,7 +31,7 @@ func run() int {
 	measure := load.Measurement{Out: os.Stdout, Log: os.Stderr}
 	// Don't use the default set of flags, because it contains flags of libraries.
 	flags := flag.NewFlagSet("loadbench", flag.ExitOnError)
-	resources := flags.String("resources", "100,500,1000", "the `numbers` of resources, each on a control plane of its own")
+	resources := flags.String("resources", "100,500,1000", "the `numbers` of resources, each measured on its own control plane")
 	flags.StringVar(&measure.Stage, "stage", "", "the stage's `folder`")
 	flags.DurationVar(&measure.Idle, "idle", time.Minute, "how long a converged controller is watched")
 	_ = flags.Parse(os.Args[1:]) // exits after a mistake
