@@ -115,7 +115,7 @@ func TestNewPatch(t *testing.T) {
 			},
 			want: `{"spec":{"template":{"spec":{"automountServiceAccountToken":false}}}}`,
 		},
-		"the image differs beside a sidecar": {
+		"the image differs in a pod with a sidecar": {
 			change: func(deployment *appsv1.Deployment) {
 				pod := &deployment.Spec.Template.Spec
 				pod.Containers[0].Image = "other:1"

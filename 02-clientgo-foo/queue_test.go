@@ -52,7 +52,7 @@ func TestProcessNext(t *testing.T) {
 	g.Expect(c.processNext(t.Context())).To(BeTrue(), "a worker must go on after a failure")
 	g.Expect(c.queue.NumRequeues(key)).To(Equal(2), "an expected error must be retried like any other")
 	g.Expect([]uint64{syncs(g, resultRetry), syncs(g, resultError)}).To(Equal([]uint64{retries + 1, failures}),
-		"an error that isExpected recognises must count as resultRetry; sync wraps errors with %%w")
+		"an error that isExpected recognises must count as resultRetry, and sync must wrap it with %%w")
 
 	c.foos = working
 	g.Expect(c.processNext(t.Context())).To(BeTrue(), "the key must come back, and a Foo that is gone is no failure")

@@ -44,7 +44,7 @@ func observedStatus(foo *examplev1alpha1.Foo, deployment *appsv1.Deployment) *ex
 		return status
 	}
 	setReady(status, metav1.ConditionFalse, examplev1alpha1.ReasonDeploymentProgressing,
-		fmt.Sprintf("Deployment %q is rolling out, %d of %d replicas are available", deployment.Name, available, wanted))
+		fmt.Sprintf("Deployment %q is rolling out: %d of %d replicas are available", deployment.Name, available, wanted))
 	return status
 }
 

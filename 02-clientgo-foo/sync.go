@@ -122,7 +122,7 @@ func findBlocker(foo *examplev1alpha1.Foo, found, wanted *appsv1.Deployment) *bl
 		// are serving.
 		return &blocker{
 			reason:  examplev1alpha1.ReasonErrResourceExists,
-			message: fmt.Sprintf("Deployment %q has a selector that is not this Foo's and can't be changed: delete it, and a new one follows", found.Name),
+			message: fmt.Sprintf("Deployment %q has a selector that is not this Foo's and can't be changed: delete the Deployment, and a new one follows", found.Name),
 		}
 	}
 	return nil

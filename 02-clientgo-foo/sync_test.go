@@ -53,10 +53,10 @@ func TestSyncHasNothingToDo(t *testing.T) {
 
 func TestRemoveRenamedWaitsForTheRollout(t *testing.T) {
 	tests := map[string]appsv1.DeploymentStatus{
-		"the new Deployment has no status yet": {},
-		"its pods don't run":                   {ObservedGeneration: 2, Replicas: 3, UpdatedReplicas: 3},
-		"one pod is not available yet":         {ObservedGeneration: 2, Replicas: 3, UpdatedReplicas: 3, AvailableReplicas: 2},
-		"its status describes an older spec":   {ObservedGeneration: 1, Replicas: 3, UpdatedReplicas: 3, AvailableReplicas: 3},
+		"the new Deployment has no status yet":                {},
+		"the new Deployment's pods don't run":                 {ObservedGeneration: 2, Replicas: 3, UpdatedReplicas: 3},
+		"one pod is not available yet":                        {ObservedGeneration: 2, Replicas: 3, UpdatedReplicas: 3, AvailableReplicas: 2},
+		"the new Deployment's status describes an older spec": {ObservedGeneration: 1, Replicas: 3, UpdatedReplicas: 3, AvailableReplicas: 3},
 	}
 	for name, status := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -131,17 +131,17 @@ func TestErrorsOfTheAPIServer(t *testing.T) {
 		// error is logged.
 		wantExpected, wantRefusal bool
 	}{
-		"someone else has changed it":           {err: apierrors.NewConflict(deployments, "web", errors.New("changed")), wantExpected: true},
-		"the cache does not show it yet":        {err: apierrors.NewAlreadyExists(deployments, "web"), wantExpected: true},
-		"the cache still shows it":              {err: apierrors.NewNotFound(deployments, "web"), wantExpected: true},
-		"the cached Foo is stale":               {err: errStaleCache, wantExpected: true},
-		"the namespace is terminating":          {err: terminating, wantExpected: true},
-		"the patch is for another object":       {err: invalid("metadata.uid"), wantExpected: true},
-		"a policy forbids it":                   {err: apierrors.NewForbidden(deployments, "web", errors.New("quota")), wantRefusal: true},
-		"a field is not valid":                  {err: invalid("spec.template"), wantRefusal: true},
-		"the API server has a problem":          {err: apierrors.NewInternalError(errors.New("etcd"))},
-		"the API server can't be reached":       {err: errors.New("connection refused")},
-		"the API server asks to try again soon": {err: apierrors.NewTooManyRequests("busy", 1)},
+		"someone else has changed the Deployment":    {err: apierrors.NewConflict(deployments, "web", errors.New("changed")), wantExpected: true},
+		"the cache does not show the Deployment yet": {err: apierrors.NewAlreadyExists(deployments, "web"), wantExpected: true},
+		"the cache still shows the Deployment":       {err: apierrors.NewNotFound(deployments, "web"), wantExpected: true},
+		"the cached Foo is stale":                    {err: errStaleCache, wantExpected: true},
+		"the namespace is terminating":               {err: terminating, wantExpected: true},
+		"the patch is for another object":            {err: invalid("metadata.uid"), wantExpected: true},
+		"a policy forbids the Deployment":            {err: apierrors.NewForbidden(deployments, "web", errors.New("quota")), wantRefusal: true},
+		"a field is not valid":                       {err: invalid("spec.template"), wantRefusal: true},
+		"the API server has a problem":               {err: apierrors.NewInternalError(errors.New("etcd"))},
+		"the API server can't be reached":            {err: errors.New("connection refused")},
+		"the API server asks to try again soon":      {err: apierrors.NewTooManyRequests("busy", 1)},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

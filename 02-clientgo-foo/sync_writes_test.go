@@ -127,7 +127,7 @@ func TestEnsureDeploymentReturnsARefusal(t *testing.T) {
 	}
 }
 
-// The second sync comes before the event of the first one's write.
+// The second sync comes before the watch event of the first sync's write.
 func TestSyncWaitsForItsStatus(t *testing.T) {
 	g := NewWithT(t)
 	deployment := storedDeployment()
@@ -204,9 +204,9 @@ func TestSyncWrites(t *testing.T) {
 	outage := apierrors.NewInternalError(errors.New("etcd"))
 	tests := map[string]struct {
 		deployments []*appsv1.Deployment
-		// failure is the answer to every write of a Deployment.
+		// failure is the error with which every write of a Deployment fails; nil if none fails.
 		failure error
-		// stale tells whether the API server has a newer Foo than the cache.
+		// stale is true if the API server has a newer Foo than the cache.
 		stale bool
 		// want lists the verbs of the writes of Deployments, and wantReasons lists the condition's reasons in the
 		// writes of the status.

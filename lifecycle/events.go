@@ -51,7 +51,7 @@ var _ events.EventRecorder = (*Recorder)(nil)
 type Recorder struct {
 	events typedeventsv1.EventsV1Interface
 	scheme *runtime.Scheme
-	// controller is the operator's name, and instance the name of this process.
+	// controller is the operator's name, and instance is the name of this process.
 	controller, instance string
 	queue                chan *eventsv1.Event
 	// series contains the Events written so far. Only the writer uses it.

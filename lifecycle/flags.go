@@ -31,12 +31,12 @@ func (f *Flags) AddFlags(set *flag.FlagSet) {
 	// By default, the client has no limit: the API server's priority and fairness divides the capacity among all clients,
 	// and knows the load. With client-go's default of 5 requests per second, 100 resources take 40 s.
 	set.Float64Var(&f.QPS, "kube-api-qps", -1, "requests per second to the API server; negative is no limit")
-	set.IntVar(&f.Burst, "kube-api-burst", -1, "requests that may exceed --kube-api-qps for a moment")
+	set.IntVar(&f.Burst, "kube-api-burst", -1, "how many requests may exceed --kube-api-qps for a moment")
 	set.BoolVar(&f.Version, "version", false, "print the version and exit")
 
 	logging := flag.NewFlagSet("klog", flag.ContinueOnError)
 	klog.InitFlags(logging)
-	set.Var(logging.Lookup("v").Value, "v", "how much to log: 0 for changes and errors, 4 also for what is skipped or retried")
+	set.Var(logging.Lookup("v").Value, "v", "how much to log: 0 for changes and errors, 4 also for skipped and retried work")
 }
 
 // Validate returns an error that names the flags to change.

@@ -123,7 +123,7 @@ func (l *Lease) Release(ctx context.Context) {
 	}
 }
 
-// clear removes the holder, unless another replica holds the Lease by now.
+// clear removes the holder from the Lease, unless another replica has taken it over.
 func (l *Lease) clear(ctx context.Context) error {
 	record, _, err := l.lock.Get(ctx)
 	if err != nil {

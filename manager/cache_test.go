@@ -32,10 +32,10 @@ func TestEndingCache(t *testing.T) {
 		happens func(fill, endProcess, giveUp func())
 		want    bool
 	}{
-		"the cache is filled":               {happens: func(fill, _, _ func()) { fill() }, want: true},
-		"the process ends":                  {happens: func(_, endProcess, _ func()) { endProcess() }, want: true},
-		"the caller gives up":               {happens: func(_, _, giveUp func()) { giveUp() }, want: false},
-		"the process ends, then the caller": {happens: func(_, endProcess, giveUp func()) { endProcess(); giveUp() }, want: true},
+		"the cache is filled":                            {happens: func(fill, _, _ func()) { fill() }, want: true},
+		"the process ends":                               {happens: func(_, endProcess, _ func()) { endProcess() }, want: true},
+		"the caller gives up":                            {happens: func(_, _, giveUp func()) { giveUp() }, want: false},
+		"the process ends, and then the caller gives up": {happens: func(_, endProcess, giveUp func()) { endProcess(); giveUp() }, want: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -100,7 +100,7 @@ func TestGetConfig(t *testing.T) {
 		"a flag overrides a variable":   {args: []string{"--kubeconfig=" + one}, kubeconfig: other, want: "http://127.0.0.1:1"},
 		"a flag for a missing file":     {args: []string{"--kubeconfig=missing"}, wantErr: "read the kubeconfig: stat missing: no such file or directory"},
 		"a variable for a missing file": {kubeconfig: "missing", wantErr: "read the kubeconfig: "},
-		"a file of nonsense":            {args: []string{"--kubeconfig=" + nonsense}, wantErr: "read the kubeconfig: error loading config file"},
+		"a malformed kubeconfig":        {args: []string{"--kubeconfig=" + nonsense}, wantErr: "read the kubeconfig: error loading config file"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

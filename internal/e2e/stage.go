@@ -21,8 +21,8 @@ import (
 const (
 	// specsLimit bounds the specs of a stage, which take a few minutes.
 	specsLimit = 30 * time.Minute
-	// ownGrace and currentGrace are how long the specs may clean up after Ctrl-C. A cluster made for the test is removed
-	// anyway.
+	// ownGrace and currentGrace are how long the specs may clean up after Ctrl-C: ownGrace in a cluster made for the
+	// test, which is removed anyway, and currentGrace in the learner's own.
 	ownGrace     = 10 * time.Second
 	currentGrace = 5 * time.Minute
 )
@@ -74,7 +74,7 @@ type StageTest struct {
 
 	// Up brings the cluster up and reserves it.
 	Up func(ctx context.Context) (*leftover.Play, error)
-	// Variables returns the variables that make programs use the cluster and bin/.
+	// Variables returns environment variables that point programs to the cluster and to bin/.
 	Variables func() []string
 	// RequireFree fails if the cluster has something that the stage's chapter makes and deletes.
 	RequireFree func(ctx context.Context, environment []string) error

@@ -75,9 +75,9 @@ func TestWhatEnvtestLacks(t *testing.T) {
 		"testcluster": {startTestcluster, true},
 	}
 	questions := map[string]func(ctx context.Context, g Gomega, c client.Client) func(ctx context.Context) (bool, error){
-		"a child goes with its owner":   deleteOwner,
-		"a deleted namespace goes":      deleteNamespace,
-		"a Deployment's pods get ready": createDeployment,
+		"a child is deleted with its owner": deleteOwner,
+		"a deleted namespace disappears":    deleteNamespace,
+		"a Deployment's pods become ready":  createDeployment,
 	}
 	for plane, test := range planes {
 		t.Run(plane, func(t *testing.T) {

@@ -130,7 +130,7 @@ func readyCondition(greeting *Greeting, problem error) (ready metav1.Condition, 
 	return ready, true
 }
 
-// SetupWithManager makes the manager call Reconcile for each change of a Greeting or its ConfigMap.
+// SetupWithManager makes the manager call Reconcile when a Greeting or its ConfigMap changes.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).For(&Greeting{}).Owns(&corev1.ConfigMap{}).Complete(r)
 }

@@ -31,7 +31,7 @@
 //
 //	converge  ten writers create the resources; each has converged when it is Current by kstatus
 //	          and its condition Ready or Available is True, as seen in one watch
-//	settle    the measurement waits until no request has come for some seconds, or for half a minute
+//	settle    the measurement waits, for at most half a minute, until no request has come for some seconds
 //	idle      nothing happens but resyncs
 //	restart   the program is stopped and started again, and the measurement waits as in the phase settle
 //	baseline  the resources are deleted and the program is stopped; then, twice, ten writers create the

@@ -56,7 +56,7 @@ func TestMeasure(t *testing.T) {
 	g.Expect(found.with).To(And(HaveLen(2), HaveEach(BeNumerically(">", 0))), "all must converge at the beginning and again at the end")
 	g.Expect(found.baseline).To(And(HaveLen(baselineRuns), HaveEach(BeNumerically(">", 0))), "see compare.go")
 	g.Expect(log.String()).To(ContainSubstring("creating their 5 children without an operator"), "see children.go")
-	g.Expect(found.peak).To(BeNumerically("~", 60e6, 55e6), "the peak must be in bytes, and that of one small Go program: see memory_linux.go")
+	g.Expect(found.peak).To(BeNumerically("~", 60e6, 55e6), "the peak must be that of one small Go program, in bytes: see memory_linux.go")
 }
 
 func TestRunNamesWhatIsWrong(t *testing.T) {

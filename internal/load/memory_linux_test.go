@@ -18,5 +18,5 @@ func TestPeakWhileRunning(t *testing.T) {
 	peak, err := peakWhileRunning(os.Getpid())
 	g := NewWithT(t)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(peak).To(BeNumerically(">", 1e6), "the peak must be in bytes, and that of this test program")
+	g.Expect(peak).To(BeNumerically(">", 1e6), "the peak must be that of this test program, in bytes")
 }

@@ -67,7 +67,8 @@ func startOperator(program, kubeconfig, log string, args []string) (*operator, e
 	return started, nil
 }
 
-// operatorEnvironment hides other clusters from the controller, and switches off what package load does not measure.
+// operatorEnvironment hides other clusters from the controller, and switches off webhooks, which package load does not
+// measure.
 func operatorEnvironment(environment []string) []string {
 	kept := slices.DeleteFunc(slices.Clone(environment), func(setting string) bool {
 		return strings.HasPrefix(setting, "KUBECONFIG=")

@@ -76,8 +76,8 @@ func cluster(objects ...runtime.Object) kube.Get {
 	}
 }
 
-// wait runs a Waiter against these objects with a fake clock. It passes to check the Waiter's error, the time that the
-// wait took by that clock, and the Waiter's output.
+// wait runs a Waiter against these objects with a fake clock. Then it calls check with the Waiter's error, the time
+// that the wait took by that clock, and the Waiter's output.
 func wait(t *testing.T, check func(g Gomega, err error, took time.Duration, out string), objects ...runtime.Object) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

@@ -81,7 +81,7 @@ var _ = Describe("the controller", Ordered, func() {
 	incluster.DescribeEnd(foo)
 })
 
-// podsOf returns the pods of the sample full-foo that are not terminating.
+// podsOf returns the names of the sample full-foo's pods that are not terminating.
 func podsOf(ctx context.Context) []string {
 	GinkgoHelper()
 	return incluster.PodsWith(ctx, fooNamespace, "app.kubernetes.io/managed-by=foo-controller,app.kubernetes.io/instance=web")

@@ -31,10 +31,10 @@ func TestSettingsDigest(t *testing.T) {
 		wantBlocked bool
 		wantErr     error
 	}{
-		"the ConfigMap exists":                         {objects: []client.Object{newSettings()}, want: digestOf(storedSettings())},
-		"it does not exist":                            {wantBlocked: true},
-		"one of that name exists in another namespace": {objects: []client.Object{elsewhere}, wantBlocked: true},
-		"the API server can't say whether it exists": {faults: interceptor.Funcs{
+		"the ConfigMap exists":                                 {objects: []client.Object{newSettings()}, want: digestOf(storedSettings())},
+		"the ConfigMap does not exist":                         {wantBlocked: true},
+		"a ConfigMap of that name exists in another namespace": {objects: []client.Object{elsewhere}, wantBlocked: true},
+		"the API server can't say whether the ConfigMap exists": {faults: interceptor.Funcs{
 			Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 				return outage
 			},
@@ -121,7 +121,7 @@ func TestReconcileCreatesNoDeploymentWithoutSettings(t *testing.T) {
 	written, recording := recordWrites()
 	_, err := testReconciler(t, recording, newGuestbook()).Reconcile(t.Context(), requestFor(newGuestbook()))
 	g.Expect(err).NotTo(HaveOccurred(), "the creation of the settings will cause a watch event")
-	g.Expect(*written).NotTo(ContainElement(ContainSubstring("Deployment")), "its pods would never start, see applyChildren in children.go")
+	g.Expect(*written).NotTo(ContainElement(ContainSubstring("Deployment")), "the Deployment's pods would never start, see applyChildren in children.go")
 }
 
 // The cache may not show yet that the name is in use.
@@ -134,7 +134,7 @@ func TestCreateDoesNotAdopt(t *testing.T) {
 	child.set = func() {}
 	blocker, err := reconciler.create(t.Context(), storedGuestbook(), child)
 	g.Expect(apierrors.IsAlreadyExists(err)).To(BeTrue(), "see create in children.go, found: %v", err)
-	g.Expect(blocker).To(BeNil(), "the retry sees the object, and checks its owner")
+	g.Expect(blocker).To(BeNil(), "the retry will find the object and check its owner")
 }
 
 func TestCreateReportsARefusal(t *testing.T) {
@@ -143,8 +143,8 @@ func TestCreateReportsARefusal(t *testing.T) {
 		answer      error
 		wantBlocked bool
 	}{
-		"the API server refuses it":    {answer: apierrors.NewForbidden(deployments, "web", errors.New("quota")), wantBlocked: true},
-		"the API server has a problem": {answer: apierrors.NewInternalError(errors.New("etcd"))},
+		"the API server refuses the Deployment": {answer: apierrors.NewForbidden(deployments, "web", errors.New("quota")), wantBlocked: true},
+		"the API server has a problem":          {answer: apierrors.NewInternalError(errors.New("etcd"))},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -186,12 +186,12 @@ func TestPatch(t *testing.T) {
 		"others have added something": {change: func(deployment *appsv1.Deployment) {
 			deployment.Annotations = map[string]string{"note": "of a user"}
 		}},
-		"it was scaled by hand": {change: scaled, want: `{"metadata":{"resourceVersion":"40"},"spec":{"replicas":2}}`},
+		"the Deployment was scaled by hand": {change: scaled, want: `{"metadata":{"resourceVersion":"40"},"spec":{"replicas":2}}`},
 		"a label of ours was removed, and another one added": {change: func(deployment *appsv1.Deployment) {
 			deployment.Labels = map[string]string{"app.kubernetes.io/name": "guestbook", instanceLabel: "web", "team": "shop"}
 		}, want: `{"metadata":{"labels":{"app.kubernetes.io/managed-by":"guestbook-controller"},"resourceVersion":"40"}}`},
-		"the API server refuses it":                   {change: scaled, answer: forbidden, want: `{"metadata":{"resourceVersion":"40"},"spec":{"replicas":2}}`, wantRefused: true},
-		"someone else has changed it in the meantime": {change: scaled, answer: conflict, want: `{"metadata":{"resourceVersion":"40"},"spec":{"replicas":2}}`},
+		"the API server refuses the patch":                        {change: scaled, answer: forbidden, want: `{"metadata":{"resourceVersion":"40"},"spec":{"replicas":2}}`, wantRefused: true},
+		"someone else has changed the Deployment in the meantime": {change: scaled, answer: conflict, want: `{"metadata":{"resourceVersion":"40"},"spec":{"replicas":2}}`},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -38,7 +38,7 @@ var _ = Describe("the children", func() {
 		expectService(ctx, guestbook, service.UID)
 
 		countReconcilesAtRest(ctx)
-		Expect(cluster.Client.Delete(ctx, deployment, client.PropagationPolicy(metav1.DeletePropagationOrphan))).To(Succeed(), "the pods stay, and cause no event")
+		Expect(cluster.Client.Delete(ctx, deployment, client.PropagationPolicy(metav1.DeletePropagationOrphan))).To(Succeed(), "the pods must stay, so that they cause no event")
 		eventually(ctx, func(g Gomega) {
 			g.Expect(getDeployment(ctx, g, guestbook).UID).NotTo(Equal(deployment.UID), "the Deployment must be created again, see SetupWithManager in watches.go")
 		})

@@ -87,16 +87,16 @@ func TestErrorsOfTheAPIServer(t *testing.T) {
 		// All other errors are only retried.
 		wantRefused, wantTerminating bool
 	}{
-		"someone else has changed it":            {err: apierrors.NewConflict(deployments, "web", errors.New("changed"))},
-		"the cache does not show it yet":         {err: apierrors.NewAlreadyExists(deployments, "web")},
-		"the cache still shows it":               {err: apierrors.NewNotFound(deployments, "web")},
-		"the namespace is terminating":           {err: terminating, wantTerminating: true},
-		"a policy or a quota forbids it":         {err: apierrors.NewForbidden(deployments, "web", errors.New("quota")), wantRefused: true},
-		"a field is not valid":                   {err: invalid, wantRefused: true},
-		"it is too large":                        {err: apierrors.NewRequestEntityTooLargeError("limit is 3145728"), wantRefused: true},
-		"the API server has a problem":           {err: apierrors.NewInternalError(errors.New("etcd"))},
-		"the API server asks to try again later": {err: apierrors.NewTooManyRequests("busy", 1)},
-		"the API server can't be reached":        {err: errors.New("connection refused")},
+		"someone else has changed the Deployment":    {err: apierrors.NewConflict(deployments, "web", errors.New("changed"))},
+		"the cache does not show the Deployment yet": {err: apierrors.NewAlreadyExists(deployments, "web")},
+		"the cache still shows the Deployment":       {err: apierrors.NewNotFound(deployments, "web")},
+		"the namespace is terminating":               {err: terminating, wantTerminating: true},
+		"a policy or a quota forbids the Deployment": {err: apierrors.NewForbidden(deployments, "web", errors.New("quota")), wantRefused: true},
+		"a field is not valid":                       {err: invalid, wantRefused: true},
+		"the Deployment is too large":                {err: apierrors.NewRequestEntityTooLargeError("limit is 3145728"), wantRefused: true},
+		"the API server has a problem":               {err: apierrors.NewInternalError(errors.New("etcd"))},
+		"the API server asks to try again later":     {err: apierrors.NewTooManyRequests("busy", 1)},
+		"the API server can't be reached":            {err: errors.New("connection refused")},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -38,8 +38,8 @@ func selectorLabels(guestbook *webappv1.Guestbook) map[string]string {
 	}
 }
 
-// newRevision identifies what the pods are created from: the Guestbook's UID, and a digest of its
-// spec, the image and the settings. Because of the UID, the terminating pods of a deleted
+// newRevision returns the revision that the pods are created from: the Guestbook's UID, and a digest
+// of its spec, the image and the settings. Because of the UID, the terminating pods of a deleted
 // Guestbook of the same name do not count as pods of this one.
 //
 // It does not digest the pod template: Kubernetes' Go types change from release to

@@ -178,8 +178,8 @@ func expectPodsNamed(ctx context.Context, guestbook *webappv1.Guestbook) {
 	})
 }
 
-// waitForNextSecond waits until any new pod will become ready in a later second than the existing pods, because the API
-// records times in whole seconds.
+// waitForNextSecond waits for the second after that in which the last pod became ready. The API records times in whole
+// seconds, so pods that become ready from then on have a later time.
 func waitForNextSecond(ctx context.Context, guestbook *webappv1.Guestbook) {
 	GinkgoHelper()
 	var last time.Time
