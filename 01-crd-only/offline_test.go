@@ -179,7 +179,7 @@ func (api offline) tryInvalid(ctx context.Context, file string) error {
 	last := len(objects) - 1
 	for _, object := range objects[:last] {
 		if before, after := object.GetName(), objects[last].GetName(); before != after {
-			return fmt.Errorf("%s: its documents are called %q and %q, so the last one creates a ticket of its own: to change the first, it must have the same name", file, before, after)
+			return fmt.Errorf("%s: its documents are called %q and %q, so the last one creates a second ticket: to change the first ticket, it must have the same name", file, before, after)
 		}
 		if old, err = api.write(ctx, object, nil); err != nil {
 			return fmt.Errorf("%s: only its last object may be refused: %w", file, err)

@@ -35,7 +35,7 @@ func observedCondition(guestbook *webappv1.Guestbook, deployment *appsv1.Deploym
 	if problem := stalled(deployment); problem != "" {
 		return newCondition(metav1.ConditionFalse, webappv1.ReasonStalled, fmt.Sprintf("Deployment %q makes no progress: %s", deployment.Name, problem))
 	}
-	// No numbers here: replicas and readyReplicas are in the status already.
+	// The message has no numbers, because replicas and readyReplicas are in the status already.
 	return newCondition(metav1.ConditionFalse, webappv1.ReasonProgressing, "pods are being created or replaced")
 }
 
