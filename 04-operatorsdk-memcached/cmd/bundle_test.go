@@ -46,8 +46,8 @@ func TestTheBundleTellsTheOperatorItsNamespaces(t *testing.T) {
 	}
 	g.Expect(variables).To(HaveKey("WATCH_NAMESPACE"))
 	source := variables["WATCH_NAMESPACE"].ValueFrom
-	g.Expect(source.FieldRef.FieldPath).To(Equal("metadata.annotations['olm.targetNamespaces']"), "where OLM writes them")
-	g.Expect(variables).To(HaveKeyWithValue("MEMCACHED_IMAGE", HaveField("Value", controller.DefaultImage)), "the built-in default")
+	g.Expect(source.FieldRef.FieldPath).To(Equal("metadata.annotations['olm.targetNamespaces']"), "OLM writes the namespaces there")
+	g.Expect(variables).To(HaveKeyWithValue("MEMCACHED_IMAGE", HaveField("Value", controller.DefaultImage)), "the bundle must set the built-in default")
 
 	options := manager.Default()
 	image, err := readEnvironment(&options, func(name string) string {
@@ -57,6 +57,6 @@ func TestTheBundleTellsTheOperatorItsNamespaces(t *testing.T) {
 		return variables[name].Value
 	})
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(options.Namespaces).To(Equal([]string{"a", "b"}), "OLM separates them by commas")
+	g.Expect(options.Namespaces).To(Equal([]string{"a", "b"}), "OLM separates namespaces by commas")
 	g.Expect(image).To(Equal(controller.DefaultImage))
 }

@@ -77,7 +77,7 @@ func TestRunRefuses(t *testing.T) {
 			defer cancel()
 			err := run(ctx, test.args, io.Discard)
 			g.Expect(err).To(MatchError(ContainSubstring(test.want)))
-			g.Expect(strings.TrimSpace(err.Error())).NotTo(ContainSubstring("\n"), "an error is one line that says what to do")
+			g.Expect(strings.TrimSpace(err.Error())).NotTo(ContainSubstring("\n"), "an error must be one line that says what to do")
 		})
 	}
 }
@@ -96,7 +96,7 @@ func TestRunPrintsTheVersion(t *testing.T) {
 	isolate(t)
 	var output bytes.Buffer
 	g.Expect(run(t.Context(), []string{"--version"}, &output)).To(Succeed(), "it needs no cluster")
-	g.Expect(output.String()).To(Equal("memcached-operator unknown (revision unknown)\n"), "go test stamps nothing")
+	g.Expect(output.String()).To(Equal("memcached-operator unknown (revision unknown)\n"), "go test sets neither the version nor the revision")
 }
 
 func TestProcessAsksForItsOwnLeaseAndPods(t *testing.T) {
@@ -207,5 +207,5 @@ func TestProcessFailsInOneLine(t *testing.T) {
 	g.Eventually(process).WithTimeout(managertest.Timeout).Should(gexec.Exit(1))
 	g.Expect(string(process.Err.Contents())).To(Equal(
 		"memcached-operator: --metrics-bind-address: listen tcp "+occupied+": bind: address already in use; choose another address, or 0 for none\n"),
-		"nothing is logged before the error, see CheckAddresses in manager/options.go")
+		"nothing may be logged before the error, see CheckAddresses in manager/options.go")
 }

@@ -30,9 +30,9 @@ func TestMemcachedInJSON(t *testing.T) {
 	tests := map[string]struct{ read, want string }{
 		"all fields are set": {read: all, want: all},
 		//workshop:step 4.14a
-		"the connection limit is set":                                       {read: `{"spec":{"size":1,"maxConnections":512}}`, want: `{"spec":{"size":1,"maxConnections":512}}`},
-		"fields that are not set are left to the API server":                {read: few, want: few},
-		"a required size is sent even if it is zero, so that it is refused": {read: `{}`, want: `{"spec":{"size":0}}`},
+		"the connection limit is set":                               {read: `{"spec":{"size":1,"maxConnections":512}}`, want: `{"spec":{"size":1,"maxConnections":512}}`},
+		"fields that are not set are left to the API server":        {read: few, want: few},
+		"a size of zero is sent, so that the API server refuses it": {read: `{}`, want: `{"spec":{"size":0}}`},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -40,7 +40,7 @@ func TestMemcachedInJSON(t *testing.T) {
 			memcached := &Memcached{}
 			decoder := json.NewDecoder(strings.NewReader(test.read))
 			decoder.DisallowUnknownFields()
-			g.Expect(decoder.Decode(memcached)).To(Succeed(), "each field has its JSON name in its tag, see memcached_types.go")
+			g.Expect(decoder.Decode(memcached)).To(Succeed(), "each field must have its JSON name in its tag, see memcached_types.go")
 			g.Expect(json.Marshal(memcached)).To(MatchJSON(test.want))
 			copied := memcached.DeepCopy()
 			g.Expect(copied).To(Equal(memcached))

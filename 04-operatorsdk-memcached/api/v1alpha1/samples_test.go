@@ -16,30 +16,30 @@ func readFile(g Gomega, name string) string {
 	return string(content)
 }
 
-func TestTheFullSampleHasALimitOfConnections(t *testing.T) {
+func TestTheFullSampleSetsTheConnectionLimit(t *testing.T) {
 	g := NewWithT(t)
 	memcached := &Memcached{}
 	content := readFile(g, "samples/cache_v1alpha1_memcached_full.yaml")
-	g.Expect(yaml.UnmarshalStrict([]byte(content), memcached)).To(Succeed(), "MemcachedSpec has every field of the sample, by its JSON name")
-	g.Expect(memcached.Spec).To(HaveField("MaxConnections", BeEquivalentTo(2048)), "config/samples/cache_v1alpha1_memcached_full.yaml sets every field of the spec")
+	g.Expect(yaml.UnmarshalStrict([]byte(content), memcached)).To(Succeed(), "MemcachedSpec must have every field of the sample, under its JSON name")
+	g.Expect(memcached.Spec).To(HaveField("MaxConnections", BeEquivalentTo(2048)), "config/samples/cache_v1alpha1_memcached_full.yaml must set every field of the spec")
 }
 
-func TestSamplesHaveLimitsOfConnectionsThatAreRefused(t *testing.T) {
+func TestInvalidSamplesHaveARefusedConnectionLimit(t *testing.T) {
 	for name, want := range map[string]int32{"max-connections-too-small.yaml": 15, "max-connections-too-large.yaml": 16385} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			memcached := &Memcached{}
 			content := readFile(g, "samples/invalid/"+name)
-			g.Expect(content).To(HavePrefix("# refused: spec.maxConnections in body should be "), "the first line says why the API server refuses the sample, as in the other files there")
+			g.Expect(content).To(HavePrefix("# refused: spec.maxConnections in body should be "), "the first line must say why the API server refuses the sample, as in the other files there")
 			g.Expect(yaml.UnmarshalStrict([]byte(content), memcached)).To(Succeed())
-			g.Expect(memcached.Spec).To(HaveField("MaxConnections", want), "it has the nearest number outside the limits")
-			g.Expect(memcached.Spec).To(HaveField("Size", BeNumerically(">", 0)), "nothing but the limit is wrong with the file")
+			g.Expect(memcached.Spec).To(HaveField("MaxConnections", want), "it must have the nearest number outside the limits")
+			g.Expect(memcached.Spec).To(HaveField("Size", BeNumerically(">", 0)), "nothing but the limit may be wrong in the file")
 		})
 	}
 }
 
-func TestConsolesShowTheLimitOfConnections(t *testing.T) {
+func TestConsolesShowTheConnectionLimit(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(readFile(g, "manifests/bases/memcached-operator.clusterserviceversion.yaml")).To(ContainSubstring("path: maxConnections"),
-		"operator-sdk would write a descriptor for the marker of the field")
+		"the field needs a descriptor, as operator-sdk would generate from the field's marker")
 }

@@ -12,7 +12,7 @@ func TestWantedArguments(t *testing.T) {
 	g := NewWithT(t)
 	memcached := storedMemcached()
 	g.Expect(wantedArguments(memcached)).To(Equal([]string{"--port=11211", "--memory-limit=64"}),
-		"another argument would replace the pods of all Memcacheds when the operator is updated")
+		"with any other argument, an update of the operator would replace the pods of all Memcacheds")
 	memcached.Spec.MaxConnections = 512
 	g.Expect(wantedArguments(memcached)).To(Equal([]string{"--port=11211", "--memory-limit=64", "--conn-limit=512"}), "see wantedArguments in desired.go")
 }
@@ -49,7 +49,7 @@ func TestSetDeploymentKeepsTheArgumentsOfOthers(t *testing.T) {
 			found: []string{"--port=11211", "--memory-limit=64", "--disable-cas", "--port=80"},
 			want:  []string{"--port=11211", "--memory-limit=64", "--disable-cas"},
 		},
-		"an argument of others begins like ours": {
+		"someone else's argument begins like one of ours": {
 			found: []string{"--port=11211", "--memory-limit=64", "--port-file=/tmp/port", "--port"},
 			want:  []string{"--port=11211", "--memory-limit=64", "--port-file=/tmp/port", "--port"},
 		},

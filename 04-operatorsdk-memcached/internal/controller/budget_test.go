@@ -90,7 +90,7 @@ func TestRemoveBudget(t *testing.T) {
 			g.Expect(client.IgnoreNotFound(err)).NotTo(HaveOccurred())
 			g.Expect(err == nil).To(Equal(test.wantLeft), "see removeBudget in children.go")
 			if test.wantLeft {
-				g.Expect(requests).To(BeEmpty(), "there is nothing to delete, see removeBudget in children.go")
+				g.Expect(requests).To(BeEmpty(), "no delete request may be sent, see removeBudget in children.go")
 			}
 			for _, request := range requests {
 				g.Expect(request.Preconditions).NotTo(BeNil(), "the name may have passed to another budget, see removeBudget in children.go")
@@ -111,6 +111,6 @@ func TestBudgetFollowsTheSize(t *testing.T) {
 		g.Expect(blocker).To(BeNil())
 		err = reconciler.Get(t.Context(), client.ObjectKeyFromObject(memcached), &policyv1.PodDisruptionBudget{})
 		g.Expect(client.IgnoreNotFound(err)).NotTo(HaveOccurred())
-		g.Expect(err == nil).To(Equal(size > 1), "a budget for %d pods, see applyChildren in children.go", size)
+		g.Expect(err == nil).To(Equal(size > 1), "size %d: there must be a budget only for several pods, see applyChildren in children.go", size)
 	}
 }

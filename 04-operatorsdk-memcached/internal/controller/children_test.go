@@ -71,7 +71,7 @@ func TestFindBlocker(t *testing.T) {
 			}
 			g.Expect(blocker).NotTo(BeNil(), "the Deployment must be left alone, see findBlocker in children.go")
 			g.Expect(blocker.reason).To(Equal(test.wantReason), blocker.message)
-			g.Expect(blocker.message).To(ContainSubstring(`Deployment "sessions"`), "the message names the object")
+			g.Expect(blocker.message).To(ContainSubstring(`Deployment "sessions"`), "the message must name the object")
 		})
 	}
 }
@@ -135,12 +135,12 @@ func TestApplyChildren(t *testing.T) {
 			} else {
 				g.Expect(err).To(MatchError(test.wantErr), "see applyChildren in children.go")
 			}
-			g.Expect(deployment != nil).To(Equal(test.wantDeployment), "the Memcached's own Deployment, if there is one, see ownDeployment in children.go")
+			g.Expect(deployment != nil).To(Equal(test.wantDeployment), "it must return the Memcached's own Deployment if there is one, see ownDeployment in children.go")
 			reason := ""
 			if blocker != nil {
 				reason = blocker.reason
 			}
-			g.Expect(reason).To(Equal(test.wantReason), "why a child is blocked, see applyChildren in children.go")
+			g.Expect(reason).To(Equal(test.wantReason), "it must return why a child is blocked, see applyChildren in children.go")
 			for _, child := range []client.Object{
 				&corev1.Service{},               //workshop:step 4.9f
 				&policyv1.PodDisruptionBudget{}, //workshop:step 4.10
@@ -194,5 +194,5 @@ func TestErrorsOfTheAPIServer(t *testing.T) {
 }
 
 func TestDefaultImage(t *testing.T) {
-	NewWithT(t).Expect(DefaultImage).To(MatchRegexp(`:\d+\.\d+\.\d+`), "a version, so that all pods run the same")
+	NewWithT(t).Expect(DefaultImage).To(MatchRegexp(`:\d+\.\d+\.\d+`), "it must name a version, so that all pods run the same one")
 }

@@ -59,7 +59,7 @@ var _ = Describe("the conditions", func() {
 			setReady(ctx, &pods[step.pod], step.ready)
 			expectConditions(ctx, memcached, step.want)
 		}
-		Expect(podsOf(ctx, Default, memcached)).To(HaveEach(HaveField("Name", BeElementOf(memcached.Status.Nodes))), "no pod was replaced")
+		Expect(podsOf(ctx, Default, memcached)).To(HaveEach(HaveField("Name", BeElementOf(memcached.Status.Nodes))), "no pod must be replaced")
 		expectEvents(ctx, memcached, "Normal EnoughPods", "Normal EnoughPods")
 	}, SpecTimeout(specTimeout))
 
@@ -122,7 +122,7 @@ var _ = Describe("the conditions", func() {
 		patch(ctx, memcached, `{"spec":{"image":"registry.test/waiting:ErrImagePull"}}`)
 		expectConditions(ctx, memcached, broken("True EnoughPods", "PodsFailing"))
 		Expect(problemOf(memcached)).To(Equal("a pod can't run: its image can't be pulled"))
-		Expect(memcached.Status.Nodes).To(Equal(former), "a Deployment removes no old pod before a new one is ready")
+		Expect(memcached.Status.Nodes).To(Equal(former), "with two replicas, a Deployment removes no old pod before a new one is ready")
 		reported := memcached.ResourceVersion
 		pods := waitForPods(ctx, memcached, 3)
 		for i := range pods {
@@ -139,7 +139,7 @@ var _ = Describe("the conditions", func() {
 		expectConditions(ctx, memcached, converged)
 		Expect(memcached.Status.Nodes).To(Equal(former), "the old revision is desired again, and its pods still exist")
 		for _, version := range versionsUpTo(ctx, versions, memcached) {
-			Expect(summarize(version).available).To(Equal("True EnoughPods"), "clients were served all the time")
+			Expect(summarize(version).available).To(Equal("True EnoughPods"), "clients must be served all the time")
 		}
 		expectEvents(ctx, memcached, "Normal EnoughPods", "Warning PodsFailing")
 	}, SpecTimeout(specTimeout))
@@ -154,7 +154,7 @@ var _ = Describe("the conditions", func() {
 		expectConditions(ctx, memcached, starting)
 		patch(ctx, getDeployment(ctx, Default, memcached), `{"spec":{"progressDeadlineSeconds":1}}`)
 		expectConditions(ctx, memcached, broken("False TooFewPods", "Stalled"))
-		Expect(problemOf(memcached)).To(ContainSubstring("has timed out progressing"), "the Deployment's own words")
+		Expect(problemOf(memcached)).To(ContainSubstring("has timed out progressing"), "users need the Deployment's message")
 
 		setReady(ctx, &waitForPods(ctx, memcached, 1)[0], true)
 		expectConditions(ctx, memcached, converged)

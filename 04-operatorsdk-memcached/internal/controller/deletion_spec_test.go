@@ -33,7 +33,7 @@ var _ = Describe("a deleted Memcached", func() {
 		Expect(cluster.Client.Delete(ctx, memcached)).To(Succeed())
 		expectGone(ctx, &pods[1])
 		expectEvents(ctx, memcached, "Normal EnoughPods", "Normal Stopping")
-		Expect(cluster.Client.Delete(ctx, memcached)).To(Succeed(), "a second delete changes nothing")
+		Expect(cluster.Client.Delete(ctx, memcached)).To(Succeed(), "a second delete must change nothing")
 		patch(ctx, memcached, `{"metadata":{"annotations":{"note":"still here"}}}`)
 		consistently(ctx, func(g Gomega) {
 			g.Expect(exists(ctx, g, memcached)).To(BeTrue(), "a pod has not ended yet, see finalize in finalizer.go")
@@ -122,7 +122,7 @@ var _ = Describe("a deleted Memcached", func() {
 		expectEvents(ctx, memcached, "Normal Stopping", "Normal Stopped")
 	}, SpecTimeout(specTimeout))
 
-	It("leaves its pods alone if its dependents must be orphaned", func(ctx SpecContext) {
+	It("leaves its pods alone if its deletion orphans its dependents", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		startManager(cluster.Config, testOptions(namespace))
 		memcached := newMemcached(namespace, "orphaning", 1)
@@ -143,7 +143,7 @@ var _ = Describe("a deleted Memcached", func() {
 		expectEvents(ctx, memcached, "Normal EnoughPods", "Normal Stopped")
 	}, SpecTimeout(specTimeout))
 
-	It("is gone at once if nothing was created for it yet", func(ctx SpecContext) {
+	It("is gone immediately if nothing was created for it yet", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		memcached := newMemcached(namespace, "early", 1)
 		memcached.Finalizers = []string{cachev1alpha1.Finalizer}
@@ -205,7 +205,7 @@ var _ = Describe("a deleted Memcached", func() {
 		Expect(cluster.Client.Delete(ctx, memcached)).To(Succeed())
 		eventually(ctx, func(g Gomega) {
 			g.Expect(exists(ctx, g, memcached)).To(BeTrue())
-			g.Expect(memcached.Finalizers).To(ConsistOf(holdFinalizer), "our finalizer is removed, the other one stays")
+			g.Expect(memcached.Finalizers).To(ConsistOf(holdFinalizer), "our finalizer must be removed, and the other one must stay")
 		})
 		expectEvents(ctx, memcached, "Normal EnoughPods", "Normal Stopping", "Normal Stopped")
 		before := len(tap.Requests())
@@ -237,7 +237,7 @@ var _ = Describe("a deleted Memcached", func() {
 			&appsv1.Deployment{ObjectMeta: nameOf(memcached)}, &corev1.Service{ObjectMeta: nameOf(memcached)}, &policyv1.PodDisruptionBudget{ObjectMeta: nameOf(memcached)},
 		} {
 			Expect(exists(ctx, Default, child)).To(BeTrue(), "%T", child)
-			Expect(metav1.IsControlledBy(child, memcached)).To(BeTrue(), "the old %T is deleted and a new one created, see findBlocker in children.go", child)
+			Expect(metav1.IsControlledBy(child, memcached)).To(BeTrue(), "the old %T must be deleted and a new one created, see findBlocker in children.go", child)
 		}
 		Expect(memcached.Status.Nodes).NotTo(ContainElement(BeElementOf(former.Status.Nodes)))
 		expectEvents(ctx, memcached, "Normal EnoughPods")

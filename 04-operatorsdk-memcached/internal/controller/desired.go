@@ -82,7 +82,7 @@ func setTemplate(template *corev1.PodTemplateSpec, memcached *cachev1alpha1.Memc
 	setContainer(named(&pod.Containers, containerName, func(c *corev1.Container) *string { return &c.Name }), memcached, image)
 }
 
-// newRevision returns a hash, 16 hexadecimal digits, of what the pods are created from: the spec and the image.
+// newRevision returns a hash, 16 hexadecimal digits, of the image and of the spec without its size.
 //
 // It does not hash the pod template: Kubernetes' Go types change from release to
 // release, so an update of the library would replace the pods of every Memcached.
@@ -90,7 +90,7 @@ func setTemplate(template *corev1.PodTemplateSpec, memcached *cachev1alpha1.Memc
 //workshop:step 4.9b
 func newRevision(memcached *cachev1alpha1.Memcached, image string) string {
 	spec := memcached.Spec
-	spec.Size, spec.Image = 0, image // scaling replaces no pod
+	spec.Size, spec.Image = 0, image // scaling must not replace pods
 	content, _ := json.Marshal(spec) // numbers and strings can always be encoded
 	sum := sha256.Sum256(content)
 	return hex.EncodeToString(sum[:8])
@@ -163,7 +163,7 @@ func resourcesOf(memcached *cachev1alpha1.Memcached) corev1.ResourceRequirements
 }
 
 // setService sets the operator's fields in the Service. The Service is headless: its
-// name resolves to the addresses of all ready pods, because clients choose the pod by the key.
+// name resolves to the addresses of all ready pods, because clients choose a pod for each key.
 //
 //workshop:step 4.9f
 func setService(service *corev1.Service, memcached *cachev1alpha1.Memcached) {

@@ -73,7 +73,7 @@ func TestSetContainer(t *testing.T) {
 	g.Expect(container.Ports).To(ConsistOf(corev1.ContainerPort{Name: portName, ContainerPort: 11211, Protocol: corev1.ProtocolTCP}))
 	g.Expect(container.ReadinessProbe).NotTo(BeNil(), "see setContainer in desired.go")
 	g.Expect(container.ReadinessProbe.TCPSocket).To(HaveValue(Equal(corev1.TCPSocketAction{Port: intstr.FromString(portName)})),
-		"the probe refers to the port by its name, so only the port has the number, see setContainer in desired.go")
+		"the probe must refer to the port by its name, so that only the port has the number, see setContainer in desired.go")
 }
 
 func TestSetContainerLeavesTheRest(t *testing.T) {
@@ -85,15 +85,15 @@ func TestSetContainerLeavesTheRest(t *testing.T) {
 	container.Ports = append(container.Ports, debug)
 	container.ReadinessProbe.PeriodSeconds = 30
 	setDeployment(deployment, storedMemcached(), DefaultImage)
-	g.Expect(container.Ports).To(ContainElement(debug), "ports that others have added stay, see setContainer in desired.go")
-	g.Expect(container.ReadinessProbe.PeriodSeconds).To(BeEquivalentTo(30), "the probe's other fields stay, see setContainer in desired.go")
+	g.Expect(container.Ports).To(ContainElement(debug), "ports that others have added must stay, see setContainer in desired.go")
+	g.Expect(container.ReadinessProbe.PeriodSeconds).To(BeEquivalentTo(30), "the probe's other fields must stay, see setContainer in desired.go")
 }
 
 // The pods meet the pod security standard "restricted", get no token, and can't write to the root file system.
 func TestPodsAreRestricted(t *testing.T) {
 	g := NewWithT(t)
 	pod := newDeployment(storedMemcached()).Spec.Template.Spec
-	g.Expect(pod.AutomountServiceAccountToken).To(HaveValue(BeFalse()), "AutomountServiceAccountToken, see setTemplate in desired.go")
+	g.Expect(pod.AutomountServiceAccountToken).To(HaveValue(BeFalse()), "AutomountServiceAccountToken must be false, see setTemplate in desired.go")
 	g.Expect(pod.SecurityContext).NotTo(BeNil(), "see setTemplate in desired.go")
 	g.Expect(pod.SecurityContext.RunAsNonRoot).To(HaveValue(BeTrue()))
 	g.Expect(pod.SecurityContext.RunAsUser).To(HaveValue(BeNumerically(">", 0)))
@@ -101,9 +101,9 @@ func TestPodsAreRestricted(t *testing.T) {
 	for _, container := range pod.Containers {
 		found := container.SecurityContext
 		g.Expect(found).NotTo(BeNil(), "see setContainer in desired.go")
-		g.Expect(found.AllowPrivilegeEscalation).To(HaveValue(BeFalse()), "AllowPrivilegeEscalation, see setContainer in desired.go")
-		g.Expect(found.ReadOnlyRootFilesystem).To(HaveValue(BeTrue()), "ReadOnlyRootFilesystem, see setContainer in desired.go")
-		g.Expect(found.Capabilities).To(HaveValue(Equal(corev1.Capabilities{Drop: []corev1.Capability{"ALL"}})), "Capabilities, see setContainer in desired.go")
+		g.Expect(found.AllowPrivilegeEscalation).To(HaveValue(BeFalse()), "AllowPrivilegeEscalation must be false, see setContainer in desired.go")
+		g.Expect(found.ReadOnlyRootFilesystem).To(HaveValue(BeTrue()), "ReadOnlyRootFilesystem must be true, see setContainer in desired.go")
+		g.Expect(found.Capabilities).To(HaveValue(Equal(corev1.Capabilities{Drop: []corev1.Capability{"ALL"}})), "Capabilities must drop all, see setContainer in desired.go")
 	}
 }
 
@@ -118,14 +118,14 @@ func TestImages(t *testing.T) {
 			g := NewWithT(t)
 			memcached := storedMemcached()
 			reconciler := &MemcachedReconciler{Image: "operators/choice:1"}
-			g.Expect(reconciler.imageOf(memcached)).To(Equal("operators/choice:1"), "the Memcached names none")
+			g.Expect(reconciler.imageOf(memcached)).To(Equal("operators/choice:1"), "the Memcached names no image")
 			memcached.Spec.Image = image
 			g.Expect(reconciler.imageOf(memcached)).To(Equal(image), "see imageOf in children.go")
 			deployment := newDeployment(memcached)
 			setDeployment(deployment, memcached, image)
 			container := deployment.Spec.Template.Spec.Containers[0]
-			g.Expect(container.Image).To(Equal(image), "it is used as it is")
-			g.Expect(container.ImagePullPolicy).To(Equal(corev1.PullIfNotPresent), "the same for each image, otherwise the API server's first choice would stay")
+			g.Expect(container.Image).To(Equal(image), "the image must be used as it is")
+			g.Expect(container.ImagePullPolicy).To(Equal(corev1.PullIfNotPresent), "the policy must be the same for each image: otherwise the API server's first choice would stay")
 		})
 	}
 }

@@ -64,14 +64,15 @@ func (r *MemcachedReconciler) endPods(ctx context.Context, memcached *cachev1alp
 		return true, r.deleteDeployment(ctx, memcached, deployment)
 	}
 	if err == nil {
-		return false, nil // someone else controls the Deployment, and so the pods with these labels, too
+		return false, nil // the Deployment is someone else's, and so are the pods with these labels
 	}
 	// Pods outlive their Deployment if someone else has deleted it in the background.
 	pods, err := r.listPods(ctx, memcached)
 	return len(pods) > 0, err
 }
 
-// removeFinalizer lets the API server delete the Memcached, and emits an Event with the message.
+// removeFinalizer removes the finalizer, so that the API server can delete the Memcached, and emits an Event with the
+// message.
 //
 //workshop:step 4.8b
 func (r *MemcachedReconciler) removeFinalizer(ctx context.Context, memcached *cachev1alpha1.Memcached, message string) error {

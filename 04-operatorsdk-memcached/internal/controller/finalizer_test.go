@@ -34,7 +34,7 @@ func deletedMemcached(finalizers ...string) *cachev1alpha1.Memcached {
 // ownedDeployment returns the Deployment that storedMemcached controls.
 func ownedDeployment() *appsv1.Deployment { return storedChild().object.(*appsv1.Deployment) }
 
-// terminating marks an object as being deleted, held by a finalizer.
+// terminating marks an object as being deleted, and gives it a finalizer that keeps it.
 func terminating[T client.Object](object T) T {
 	object.SetDeletionTimestamp(&metav1.Time{Time: noon})
 	object.SetFinalizers([]string{metav1.FinalizerDeleteDependents})
@@ -95,10 +95,10 @@ func TestFinalize(t *testing.T) {
 			} else {
 				g.Expect(memcached.Finalizers).NotTo(ContainElement(cachev1alpha1.Finalizer), "no Deployment or pod of the Memcached is left, see finalize and endPods in finalizer.go")
 			}
-			g.Expect(memcached.Finalizers).To(ContainElement(otherFinalizer), "it is not the operator's")
+			g.Expect(memcached.Finalizers).To(ContainElement(otherFinalizer), "this finalizer is not the operator's")
 			err := reconciler.Get(t.Context(), key, &appsv1.Deployment{})
 			g.Expect(client.IgnoreNotFound(err)).NotTo(HaveOccurred())
-			g.Expect(err == nil).To(Equal(test.wantDeployment), "see deleteDeployment in finalizer.go")
+			g.Expect(err == nil).To(Equal(test.wantDeployment), "see finalize, endPods and deleteDeployment in finalizer.go")
 			expectRecorded(g, reconciler, test.wantEvents)
 		})
 	}
@@ -148,8 +148,8 @@ func TestDeleteDeployment(t *testing.T) {
 	g.Expect(request.Preconditions).NotTo(BeNil(), "the name may have passed to another Deployment, see deleteDeployment in finalizer.go")
 	g.Expect(request.Preconditions.UID).To(HaveValue(Equal(deployment.UID)), "see deleteDeployment in finalizer.go")
 	g.Expect(request.PropagationPolicy).To(HaveValue(Equal(metav1.DeletePropagationForeground)), "see deleteDeployment in finalizer.go")
-	g.Expect(recorder.message).To(Equal(`Stopping: Deleting Deployment "sessions" and its pods`), "the event, see deleteDeployment in finalizer.go")
-	g.Expect(fmt.Sprintf("%T", recorder.related)).To(Equal("*v1.Deployment"), "the event's related object, see deleteDeployment in finalizer.go")
+	g.Expect(recorder.message).To(Equal(`Stopping: Deleting Deployment "sessions" and its pods`), "this must be the Event, see deleteDeployment in finalizer.go")
+	g.Expect(fmt.Sprintf("%T", recorder.related)).To(Equal("*v1.Deployment"), "the Event's related object must be the Deployment, see deleteDeployment in finalizer.go")
 
 	*request, *recorder = client.DeleteOptions{}, relatedRecorder{}
 	g.Expect(reconciler.deleteDeployment(t.Context(), storedMemcached(), terminating(deployment))).To(Succeed())
@@ -204,13 +204,13 @@ func TestRemoveFinalizer(t *testing.T) {
 
 	g.Expect(reconciler.removeFinalizer(t.Context(), memcached, "It is over")).To(Succeed())
 	g.Expect(reconciler.Get(t.Context(), key, memcached)).To(Succeed())
-	g.Expect(memcached.Finalizers).To(ConsistOf(otherFinalizer), "ours goes, and another controller's stays, see removeFinalizer in finalizer.go")
+	g.Expect(memcached.Finalizers).To(ConsistOf(otherFinalizer), "our finalizer must go, and another controller's must stay, see removeFinalizer in finalizer.go")
 	err := reconciler.removeFinalizer(t.Context(), stale, "It is over")
 	g.Expect(apierrors.IsConflict(err)).To(BeTrue(), "a stale list must not replace the stored one, see patchFinalizers in finalizer.go, found: %v", err)
 	expectRecorded(g, reconciler, []string{"Normal Stopped It is over"})
 }
 
-func TestADeletionWaitsForEachPod(t *testing.T) {
+func TestListPodsIncludesTerminatingPods(t *testing.T) {
 	pod, other := storedPod("sessions-1"), storedPod("other-1")
 	other.Labels = map[string]string{instanceLabel: "other"}
 	tests := map[string]struct {

@@ -35,7 +35,7 @@ var _ = Describe("a Memcached", func() {
 		Expect(cluster.Client.SubResource("scale").Get(ctx, memcached, found)).To(Succeed())
 		Expect(found.Spec.Replicas).To(BeEquivalentTo(3))
 		Expect(found.Status.Replicas).To(BeEquivalentTo(3), "see newStatus in status.go")
-		Expect(found.Status.Selector).To(Equal(memcached.Status.Selector), "an autoscaler finds the pods by it")
+		Expect(found.Status.Selector).To(Equal(memcached.Status.Selector), "an autoscaler finds the pods by this selector")
 
 		for _, refused := range []int32{0, 6} {
 			err := scale(ctx, memcached, refused)
@@ -112,8 +112,8 @@ var _ = Describe("a Memcached", func() {
 		})
 		expectConditions(ctx, following, converged)
 		expectConditions(ctx, choosy, converged)
-		Expect(choosy.Status.Nodes).To(Equal(chosen), "an image in the spec is not overridden")
-		Expect(choosy.ResourceVersion).To(Equal(version), "restarting the operator must not change it")
+		Expect(choosy.Status.Nodes).To(Equal(chosen), "an image in the spec must not be overridden")
+		Expect(choosy.ResourceVersion).To(Equal(version), "restarting the operator must not change the Memcached")
 		Expect(eventsOf(ctx, Default, choosy)).To(ConsistOf("Normal EnoughPods"), "restarting the operator must emit no Event, see announce in memcached_controller.go")
 	}, SpecTimeout(specTimeout))
 })
@@ -123,11 +123,11 @@ func scale(ctx context.Context, memcached *cachev1alpha1.Memcached, size int32) 
 	return cluster.Client.SubResource("scale").Update(ctx, memcached.DeepCopy(), client.WithSubResourceBody(wanted))
 }
 
-// expectUntouched checks that someone else's object, apart from its status, is still as the spec created it.
+// expectUntouched checks that someone else's object still exists, with the same generation, labels and owners.
 func expectUntouched(ctx context.Context, object client.Object) {
 	GinkgoHelper()
 	found := object.DeepCopyObject().(client.Object)
-	Expect(exists(ctx, Default, found)).To(BeTrue(), "it is not the operator's")
+	Expect(exists(ctx, Default, found)).To(BeTrue(), "it is not the operator's, and must stay")
 	Expect(found.GetUID()).To(Equal(object.GetUID()))
 	Expect(found.GetGeneration()).To(Equal(object.GetGeneration()), "see findBlocker in children.go")
 	Expect(found.GetLabels()).To(Equal(object.GetLabels()))

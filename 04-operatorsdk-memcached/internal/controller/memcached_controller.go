@@ -28,7 +28,7 @@ const (
 	// actionReconcile is the action in all Events.
 	actionReconcile = "Reconcile"
 	// reconcileTimeout bounds one call of Reconcile. It is shorter than the manager's
-	// graceful shutdown, so that a call that has begun can finish.
+	// graceful shutdown timeout, so that a call that has begun can finish.
 	reconcileTimeout = 15 * time.Second
 )
 
@@ -47,8 +47,8 @@ type MemcachedReconciler struct {
 
 // +kubebuilder:rbac:groups=cache.example.com,resources=memcacheds,verbs=list;watch;patch
 
-// Reconcile reconciles one Memcached. It reads the cache, writes only what
-// differs, and may be called any number of times.
+// Reconcile reconciles one Memcached. It writes only the differences, and may be
+// called any number of times.
 func (r *MemcachedReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	// The manager cancels ctx when it stops, but a call that has begun should still finish.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reconcileTimeout)

@@ -28,8 +28,8 @@ var _ = Describe("a manager of some namespaces", func() {
 
 		for _, request := range tap.Requests() {
 			inside := request.Resource == "" || request.Namespace == own // discovery requests name no resource
-			Expect(inside).To(BeTrue(), "the manager of namespace %s asked: %s: see cachedNamespaces in manager/manager.go", own, request)
-			Expect(request.Status).NotTo(Equal(403), "a Role in its namespace must be enough: %s", request)
+			Expect(inside).To(BeTrue(), "the manager of namespace %s must not ask for anything outside it, but sent %s: see cachedNamespaces in manager/manager.go", own, request)
+			Expect(request.Status).NotTo(Equal(403), "a Role in its namespace must be enough for %s", request)
 		}
 		Expect(conditionsOf(ctx, Default, elsewhere)).To(Equal(conditions{}), "it must not touch a Memcached in another namespace")
 		Expect(elsewhere.Finalizers).To(BeEmpty())
@@ -42,7 +42,7 @@ var _ = Describe("a manager of some namespaces", func() {
 			memcached := newMemcached(namespace, "served", 1)
 			create(ctx, memcached)
 			expectConditions(ctx, memcached, converged)
-			Expect(memcached.Status.Nodes).To(HaveLen(1), "the pods of its namespace, not those of its namesake")
+			Expect(memcached.Status.Nodes).To(HaveLen(1), "it must find the pods of its namespace, not those of its namesake")
 		}
 	}, SpecTimeout(specTimeout))
 })

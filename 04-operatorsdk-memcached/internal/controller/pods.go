@@ -11,8 +11,8 @@ import (
 const (
 	// crashing is the message for a container that has exited more than once.
 	crashing = "its container keeps crashing"
-	// crashWindow is the time for which such a container counts as crashing after its
-	// last exit. The kubelet uses the same time: it resets the back-off of a container
+	// crashWindow is how long that container counts as crashing after its last
+	// exit. The kubelet uses the same time: it resets the back-off of a container
 	// that has run for ten minutes.
 	crashWindow = 10 * time.Minute
 )
@@ -64,7 +64,7 @@ type podFailure struct {
 }
 
 // failureAmong says why one of the pods can't run, or returns "" if all can.
-// requeueAfter is how soon that may change without a watch event, 0 if it can't.
+// requeueAfter is how soon that may change without a watch event, or 0 if it can't.
 // A pod of an older revision does not count: the rollout removes it.
 //
 //workshop:step 4.11b

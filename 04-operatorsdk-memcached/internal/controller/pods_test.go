@@ -41,7 +41,7 @@ func ofOldRevision(pod corev1.Pod) corev1.Pod {
 	return pod
 }
 
-// waiting returns the pod after its container has begun to wait for a reason; it is not ready.
+// waiting returns a copy of the pod that is not ready, because its container waits for the given reason.
 func waiting(pod corev1.Pod, reason string) corev1.Pod {
 	pod = *pod.DeepCopy()
 	pod.Status.ContainerStatuses[0].State.Waiting = &corev1.ContainerStateWaiting{Reason: reason, Message: "back-off 5m0s"}
@@ -68,7 +68,7 @@ func TestReadyNames(t *testing.T) {
 		"there are no pods":                              {},
 		"the names are sorted":                           {pods: []corev1.Pod{storedPod("b"), storedPod("c"), storedPod("a")}, want: []string{"a", "b", "c"}},
 		"a pod that is not ready is not named":           {pods: []corev1.Pod{unready(storedPod("a")), storedPod("b")}, want: []string{"b"}},
-		"a pod without the condition is not":             {pods: []corev1.Pod{starting, storedPod("b")}, want: []string{"b"}},
+		"a pod without the condition is not named":       {pods: []corev1.Pod{starting, storedPod("b")}, want: []string{"b"}},
 		"no pod is ready":                                {pods: []corev1.Pod{starting, unready(storedPod("b"))}},
 		"a pod of a former revision serves clients, too": {pods: []corev1.Pod{ofOldRevision(storedPod("a"))}, want: []string{"a"}},
 	}
@@ -77,7 +77,7 @@ func TestReadyNames(t *testing.T) {
 			g := NewWithT(t)
 			before := slices.Clone(test.pods)
 			g.Expect(readyNames(test.pods)).To(HaveExactElements(test.want), "see readyNames in pods.go")
-			g.Expect(test.pods).To(Equal(before), "the caller's list stays as it is")
+			g.Expect(test.pods).To(Equal(before), "the caller's list must stay as it is")
 			slices.Reverse(test.pods)
 			g.Expect(readyNames(test.pods)).To(HaveExactElements(test.want), "the order in which the cache lists the pods must not matter")
 		})
@@ -107,7 +107,7 @@ func TestFailure(t *testing.T) {
 	}
 }
 
-func TestFailureIsTheContainers(t *testing.T) {
+func TestOnlyTheMemcachedContainerCanFail(t *testing.T) {
 	g := NewWithT(t)
 	pod := storedPod("a")
 	g.Expect(failureOf(&pod)).To(BeZero(), "it runs")
@@ -250,7 +250,7 @@ func TestKeepEssentials(t *testing.T) {
 			g.Expect(err).NotTo(HaveOccurred())
 			kept, isPod := transformed.(*corev1.Pod)
 			g.Expect(isPod).To(BeTrue())
-			g.Expect(kept.Namespace+"/"+kept.Name).To(Equal("shop/sessions-1"), "the key in the cache")
+			g.Expect(kept.Namespace+"/"+kept.Name).To(Equal("shop/sessions-1"), "they are the key in the cache")
 			g.Expect(kept.ResourceVersion).To(Equal(whole.ResourceVersion), "the informer compares versions")
 			g.Expect(isTerminating(kept)).To(Equal(isTerminating(whole)))
 			g.Expect(isReady(kept)).To(Equal(isReady(whole)))
@@ -265,10 +265,10 @@ func TestKeepEssentials(t *testing.T) {
 			g.Expect(kept.Finalizers).To(BeEmpty())
 			g.Expect(kept.Annotations).NotTo(HaveKey("note"))
 			g.Expect(kept.Status.PodIP).To(BeEmpty())
-			g.Expect(len(kept.Status.Conditions)).To(BeNumerically("<=", 1), "one condition is read")
+			g.Expect(len(kept.Status.Conditions)).To(BeNumerically("<=", 1), "only one condition is read")
 			for _, status := range kept.Status.ContainerStatuses {
-				g.Expect(status.State.Running).To(BeNil(), "only waits are read")
-				g.Expect(status.State.Waiting).To(Or(BeNil(), HaveField("Message", BeEmpty())), "only the reason of a wait is read")
+				g.Expect(status.State.Running).To(BeNil(), "only the state Waiting is read")
+				g.Expect(status.State.Waiting).To(Or(BeNil(), HaveField("Message", BeEmpty())), "of the state Waiting, only the reason is read")
 			}
 
 			again, err := keepEssentials(kept.DeepCopy())
@@ -278,12 +278,12 @@ func TestKeepEssentials(t *testing.T) {
 	}
 }
 
-func TestKeepEssentialsLeavesOthersAlone(t *testing.T) {
+func TestKeepEssentialsLeavesOtherKindsAlone(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(keepEssentials(newService(storedMemcached()))).To(Equal(newService(storedMemcached())))
 }
 
-// detailedPod returns a ready pod with more than the operator reads.
+// detailedPod returns a ready pod with more fields than the operator reads.
 func detailedPod() *corev1.Pod {
 	pod := storedPod("sessions-1")
 	pod.Annotations["note"] = "of a user"

@@ -111,7 +111,7 @@ func TestConflictBacksOffAndCounts(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- running.Start(ctx) }()
 	for _, pause := range []time.Duration{5, 10, 20, 40} {
-		g.Eventually(limiter.pauses).WithTimeout(time.Minute).Should(Receive(Equal(pause*time.Millisecond)), "each pause is twice the last one")
+		g.Eventually(limiter.pauses).WithTimeout(time.Minute).Should(Receive(Equal(pause*time.Millisecond)), "each pause must be twice the last one")
 	}
 	stop()
 	g.Eventually(ended).WithTimeout(time.Minute).Should(Receive(BeNil()))

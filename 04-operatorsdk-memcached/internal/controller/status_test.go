@@ -190,15 +190,15 @@ func TestNewStatusIsStable(t *testing.T) {
 	memcached.Status.Conditions = append(memcached.Status.Conditions, audited)
 	observed.pods = []corev1.Pod{storedPod("a"), unready(storedPod("b"))}
 	status := newStatus(memcached, observed)
-	g.Expect(status.Conditions).To(ContainElement(audited), "conditions of other controllers stay")
+	g.Expect(status.Conditions).To(ContainElement(audited), "conditions of other controllers must stay")
 	since := func(kind string) time.Time {
 		condition := meta.FindStatusCondition(status.Conditions, kind)
 		g.Expect(condition).NotTo(BeNil(), "the status needs the condition %s", kind)
 		return condition.LastTransitionTime.Time
 	}
-	g.Expect(since(cachev1alpha1.ConditionAvailable)).To(BeTemporally(">", noon.Time), "the time is that of the change from True to False")
+	g.Expect(since(cachev1alpha1.ConditionAvailable)).To(BeTemporally(">", noon.Time), "the time must be that of the change from True to False")
 	//workshop:step 4.12b
-	g.Expect(since(cachev1alpha1.ConditionDegraded)).To(BeTemporally("==", noon.Time), "a condition whose status has not changed keeps its time")
+	g.Expect(since(cachev1alpha1.ConditionDegraded)).To(BeTemporally("==", noon.Time), "a condition whose status has not changed must keep its time")
 }
 
 func TestAnnounce(t *testing.T) {

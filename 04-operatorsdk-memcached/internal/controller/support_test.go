@@ -98,7 +98,7 @@ func startManagerWith(image string, config *rest.Config, options manager.Options
 		}
 		stopped = true
 		cancel()
-		Eventually(ended).WithTimeout(convergeTimeout).Should(Receive(BeNil()), "the manager ends without an error after the signal to stop")
+		Eventually(ended).WithTimeout(convergeTimeout).Should(Receive(BeNil()), "the manager must end without an error after the signal to stop")
 	}
 	DeferCleanup(stop)
 	DeferCleanup(func(ctx SpecContext) {

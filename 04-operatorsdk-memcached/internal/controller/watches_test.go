@@ -45,7 +45,7 @@ func TestFailuresAreVisible(t *testing.T) {
 	g := NewWithT(t)
 	pull, turn, crash := waiting(storedPod("a"), "ErrImagePull"), waiting(storedPod("a"), "ImagePullBackOff"), waiting(storedPod("a"), "CrashLoopBackOff")
 	g.Expect(visiblyChanged.Update(event.UpdateEvent{ObjectOld: &pull, ObjectNew: &turn})).To(BeFalse(), "two reasons for the same failure alternate")
-	g.Expect(visiblyChanged.Update(event.UpdateEvent{ObjectOld: &turn, ObjectNew: &crash})).To(BeTrue(), "another failure")
+	g.Expect(visiblyChanged.Update(event.UpdateEvent{ObjectOld: &turn, ObjectNew: &crash})).To(BeTrue(), "it is another failure")
 }
 
 // waitingStatus returns the status of a pod whose container waits, but which still counts as ready.
@@ -61,7 +61,7 @@ func cachedPod(g Gomega, pod *corev1.Pod) client.Object {
 	return cached.(client.Object)
 }
 
-func TestPredicatesLetArrivalsAndDeparturesThrough(t *testing.T) {
+func TestPredicatesPassCreationsAndDeletions(t *testing.T) {
 	pod := storedPod("sessions-1")
 	tests := map[string]struct {
 		predicate predicate.Predicate

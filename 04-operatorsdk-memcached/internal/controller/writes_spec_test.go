@@ -20,7 +20,7 @@ var _ = Describe("the writes", func() {
 		expectConditions(ctx, memcached, converged)
 		consistently(ctx, func(g Gomega) { // and nothing else
 			writes := writesSince(tap, 0)
-			g.Expect(writes[:3]).To(Equal([]string{"patch memcacheds.cache.example.com", "create deployments.apps", "create services"}), "the finalizer first")
+			g.Expect(writes[:3]).To(Equal([]string{"patch memcacheds.cache.example.com", "create deployments.apps", "create services"}), "the finalizer must come first")
 			g.Expect(writes[3:]).To(HaveEach(statusPatch))
 			g.Expect(len(writes)).To(BeNumerically("<=", 6), "one status for the children, one for the pod, and one when the pod is ready: %q", writes)
 		})

@@ -45,7 +45,7 @@ func askUntil(ctx context.Context, target, prefix string, lines ...string) strin
 				return nil
 			}
 		}
-		return errors.Join(errors.New("memcached gives no such answer"), answers.Err())
+		return errors.Join(errors.New("memcached's answer lacks the expected line"), answers.Err())
 	})
 	Expect(err).NotTo(HaveOccurred())
 	return answer

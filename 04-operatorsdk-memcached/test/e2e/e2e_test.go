@@ -20,17 +20,17 @@ var _ = Describe("the manager", Ordered, func() {
 		// +kubebuilder:scaffold:e2e-metrics-webhooks-readiness
 
 		nodes := incluster.Field(ctx, memcachedNamespace, "memcached/memcached-full", "{.status.nodes[*]}")
-		Expect(strings.Fields(nodes)).To(ConsistOf(podsOf(ctx, "memcached-full")), "the status names the pods")
-		Eventually(addressed).WithContext(ctx).WithArguments("memcached-full").Should(ConsistOf(podsOf(ctx, "memcached-full")), "the headless Service has the address of each pod")
+		Expect(strings.Fields(nodes)).To(ConsistOf(podsOf(ctx, "memcached-full")), "the status must name the pods")
+		Eventually(addressed).WithContext(ctx).WithArguments("memcached-full").Should(ConsistOf(podsOf(ctx, "memcached-full")), "the headless Service must have the address of each pod")
 		budgets := incluster.Kubectl(ctx, "get", "poddisruptionbudgets", "--namespace="+memcachedNamespace, "--output=name")
-		Expect(strings.Fields(budgets)).To(ConsistOf("poddisruptionbudget.policy/memcached-full"), "only a Memcached with several pods has one")
+		Expect(strings.Fields(budgets)).To(ConsistOf("poddisruptionbudget.policy/memcached-full"), "only a Memcached with several pods must have one")
 	}, SpecTimeout(incluster.Timeout))
 
 	It("runs a memcached that answers in each pod, with the memory that the spec asks for", func(ctx SpecContext) {
 		for _, pod := range podsOf(ctx, "memcached-full") {
 			Expect(ask(ctx, "pod/"+pod, "set greeting 0 0 5", "hello")).To(Equal("STORED"))
 			Expect(ask(ctx, "pod/"+pod, "get greeting")).To(Equal("VALUE greeting 0 5"))
-			Expect(askUntil(ctx, "pod/"+pod, "STAT limit_maxbytes ", "stats")).To(Equal("STAT limit_maxbytes 134217728"), "128 MiB")
+			Expect(askUntil(ctx, "pod/"+pod, "STAT limit_maxbytes ", "stats")).To(Equal("STAT limit_maxbytes 134217728"), "this is 128 MiB")
 		}
 	}, SpecTimeout(incluster.Timeout))
 
@@ -76,7 +76,7 @@ func setImage(ctx context.Context, image string) {
 	incluster.Kubectl(ctx, "patch", "memcached/memcached-full", "--namespace="+memcachedNamespace, "--type=merge", `--patch={"spec":{"image":"`+image+`"}}`)
 }
 
-// addressed returns the pods that the name of a Memcached's Service resolves to.
+// addressed returns the pods in the EndpointSlices of a Memcached's Service.
 func addressed(ctx context.Context, memcached string) []string {
 	GinkgoHelper()
 	return strings.Fields(incluster.Kubectl(ctx, "get", "endpointslices", "--namespace="+memcachedNamespace,
