@@ -56,7 +56,7 @@ func main() {
 	}
 }
 
-// run does the work of main, so that tests can call it. It returns an error of one line.
+// run does the work of main, but returns a one-line error instead of ending the process.
 //
 //nolint:gocyclo // it reads from top to bottom, like main in every kubebuilder project
 func run(ctx context.Context, args []string, output io.Writer) error {

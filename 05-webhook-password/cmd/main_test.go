@@ -151,7 +151,7 @@ func TestProcessEndsWhenToldTo(t *testing.T) {
 			g.Eventually(process.Err).WithTimeout(managertest.Timeout).Should(gbytes.Say("Starting the manager"))
 			g.Eventually(managertest.Status).WithArguments("http://" + probes + "/healthz").WithTimeout(managertest.Timeout).Should(Equal(http.StatusOK))
 			g.Eventually(managertest.Status).WithArguments("http://" + probes + "/readyz").WithTimeout(managertest.Timeout).Should(Equal(test.readiness))
-			g.Expect(protocolOf(hooks)).To(Equal(map[bool]string{true: "http/1.1"}[test.webhooks]), "a ready process serves webhooks, unless they are switched off")
+			g.Expect(protocolOf(hooks)).To(Equal(map[bool]string{true: "http/1.1"}[test.webhooks]), "a ready process must serve webhooks, unless they are switched off")
 
 			process.Signal(syscall.SIGTERM)
 			g.Eventually(process).WithTimeout(managertest.Timeout).Should(gexec.Exit(0))

@@ -91,7 +91,7 @@ func expectNoNote(t *testing.T, object metav1.Object, name string) {
 }
 
 // A list that is left out gets the default of v1, which asks for digits.
-func TestNoDigitsAreWrittenDown(t *testing.T) {
+func TestAnEmptyRequireListIsNotLeftOut(t *testing.T) {
 	hub := &secretv1.Password{}
 	mustConvert(t, (&Password{Spec: PasswordSpec{Length: 20, Digits: new(int32(0)), Symbols: new(int32(0))}}).ConvertTo(hub))
 	content, err := json.Marshal(hub)

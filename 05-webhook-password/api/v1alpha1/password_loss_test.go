@@ -109,13 +109,13 @@ func TestNothingIsLost(t *testing.T) {
 			g.Expect(after.Spec.Rotation).To(Equal(wanted.Rotation), "the rotation is lost: v1alpha1 has no field for it, so an annotation must keep it")
 			g.Expect(after.Spec.SecretName).To(Equal(wanted.SecretName), "the name of the Secret is lost: v1alpha1 has no field for it, so an annotation must keep it")
 			g.Expect(after.Spec.Policy).To(Equal(wanted.Policy), "see ConvertTo in password_conversion.go")
-			g.Expect(after.Annotations).To(BeEmpty(), "objects of v1 should not have this annotation, see unpack in password_conversion.go")
+			g.Expect(after.Annotations).To(BeEmpty(), "objects of v1 must not have this annotation, see unpack in password_conversion.go")
 		})
 	}
 }
 
-// TestNotesThatDoNotFit converts Passwords with an annotation that is out of date, or that someone else has written.
-func TestNotesThatDoNotFit(t *testing.T) {
+// TestAnnotationsThatDoNotFit converts Passwords with an annotation that is out of date, or that someone else wrote.
+func TestAnnotationsThatDoNotFit(t *testing.T) {
 	for name, note := range map[string]string{
 		"another policy": `{"length":99,"digits":9,"symbols":9,"caseSensitive":false,"policy":{"length":99,"require":[],"case":"Lower"}}`,
 		"not JSON":       "note to myself",
@@ -132,13 +132,13 @@ func TestNotesThatDoNotFit(t *testing.T) {
 			noted := hub.DeepCopy()
 			noted.Annotations = annotate(nil, note)
 			mustConvert(t, toSpoke.ConvertFrom(noted))
-			g.Expect(toSpoke.Spec).To(Equal(spoke.Spec), "the object's own spec wins, see ConvertFrom and unpack in password_conversion.go")
+			g.Expect(toSpoke.Spec).To(Equal(spoke.Spec), "the object's own spec must win, see ConvertFrom and unpack in password_conversion.go")
 			g.Expect(toSpoke.Annotations).To(BeEmpty(), "see unpack in password_conversion.go")
 
 			notedSpoke := spoke.DeepCopy()
 			notedSpoke.Annotations = annotate(nil, note)
 			mustConvert(t, notedSpoke.ConvertTo(toHub))
-			g.Expect(toHub.Spec).To(Equal(hub.Spec), "the object's own spec wins, see ConvertTo and unpack in password_conversion.go")
+			g.Expect(toHub.Spec).To(Equal(hub.Spec), "the object's own spec must win, see ConvertTo and unpack in password_conversion.go")
 			g.Expect(toHub.Annotations).To(BeEmpty(), "see unpack in password_conversion.go")
 		})
 	}

@@ -40,14 +40,14 @@ var _ = Describe("a Password is blocked by", func() {
 		for name, password := range passwords {
 			expectState(ctx, password, "Failed NameTaken")
 			Expect(problemOf(password)).To(HavePrefix(`Secret "` + others[name].Name + `" exists and is not managed by this Password: delete it`))
-			Expect(password.Status.Fingerprint+password.Status.SecretName).To(BeEmpty(), "it has no Secret")
+			Expect(password.Status.Fingerprint+password.Status.SecretName).To(BeEmpty(), "the Password has no Secret")
 			expectEvents(ctx, password, "Warning NameTaken")
 		}
 		stop()
 		before := count(reconciles)
 		startManager(cluster.Config, testOptions(namespace))
 		eventually(ctx, func(g Gomega) {
-			g.Expect(count(reconciles)-before).To(BeNumerically(">=", len(others)+1), "the operator looks at each of them again after a restart, without another event")
+			g.Expect(count(reconciles)-before).To(BeNumerically(">=", len(others)+1), "the operator must reconcile each Password again after its restart")
 		})
 		for name, password := range passwords {
 			expectEvents(ctx, password, "Warning NameTaken")
@@ -87,7 +87,7 @@ var _ = Describe("a Password is blocked by", func() {
 		expectState(ctx, password, "Failed Impossible")
 		Expect(getSecret(ctx, Default, namespace, "impossible").ResourceVersion).To(Equal(before.ResourceVersion), "programs still use the former password")
 		Expect(password.Status.SecretName).To(Equal("impossible"))
-		Expect(password.Status.Fingerprint).To(Equal(before.Annotations["secret.example.com/fingerprint"]), "that is what the Secret holds")
+		Expect(password.Status.Fingerprint).To(Equal(before.Annotations["secret.example.com/fingerprint"]), "this must be the fingerprint of the password in the Secret")
 
 		patch(ctx, password, `{"spec":{"policy":{"length":20}}}`)
 		Expect(expectReady(ctx, password).ResourceVersion).To(Equal(before.ResourceVersion), "the password meets the policy again")
@@ -123,7 +123,7 @@ var _ = Describe("a Password is blocked by", func() {
 		expectState(ctx, password, "Failed Refused")
 		Expect(problemOf(password)).To(ContainSubstring("field is immutable when `immutable` is set"))
 		Expect(passwordIn(getSecret(ctx, Default, namespace, "frozen"))).To(Equal(passwordIn(before)))
-		Expect(password.Status.Fingerprint).To(Equal(before.Annotations["secret.example.com/fingerprint"]), "that is what the Secret holds")
+		Expect(password.Status.Fingerprint).To(Equal(before.Annotations["secret.example.com/fingerprint"]), "this must be the fingerprint of the password in the Secret")
 
 		Expect(cluster.Client.Delete(ctx, before)).To(Succeed())
 		expectReadyAgain(ctx, password, before)
@@ -132,7 +132,7 @@ var _ = Describe("a Password is blocked by", func() {
 })
 
 // othersSecrets returns Secrets that a new Password must not take over. The keys say what distinguishes them. One is
-// the Secret owned, which already exists and belongs to another Password; the others are still to be created.
+// the Secret owned, which already exists and belongs to another Password; the others don't exist yet.
 func othersSecrets(namespace string, owned *corev1.Secret) map[string]*corev1.Secret {
 	secret := func(name string, labels map[string]string, owners []metav1.OwnerReference) *corev1.Secret {
 		return &corev1.Secret{

@@ -12,7 +12,7 @@ import (
 )
 
 var _ = Describe("a change", func() {
-	It("of the policy makes a new password, unless the new policy means the same", func(ctx SpecContext) {
+	It("of the policy leads to a new password, unless the new policy means the same", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		startManager(cluster.Config, testOptions(namespace))
 		password := newPassword(namespace, "worded")
@@ -35,7 +35,7 @@ var _ = Describe("a change", func() {
 		expectEvents(ctx, password, "Normal Generated", "Normal PolicyChanged")
 	}, SpecTimeout(specTimeout))
 
-	It("of the password by hand makes a new random password", func(ctx SpecContext) {
+	It("of the password by hand leads to a new random password", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		startManager(cluster.Config, testOptions(namespace))
 		password := newPassword(namespace, "edited")
@@ -82,7 +82,7 @@ var _ = Describe("a change", func() {
 		expectEvents(ctx, password, "Normal Generated", "Normal PolicyChanged")
 	}, SpecTimeout(specTimeout))
 
-	It("that deletes the Secret makes a new one, with a new password", func(ctx SpecContext) {
+	It("that deletes the Secret leads to a new one, with a new password", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		startManager(cluster.Config, testOptions(namespace))
 		password := newPassword(namespace, "deleted")

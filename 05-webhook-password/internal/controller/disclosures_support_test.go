@@ -67,7 +67,7 @@ func (d *disclosures) knows(value []byte) bool {
 	return d.secrets[string(value)] != ""
 }
 
-// about returns the number of texts of a place that contain the words.
+// about returns the number of texts from a place that contain the words.
 func (d *disclosures) about(where, words string) (count int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

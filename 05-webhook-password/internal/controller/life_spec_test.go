@@ -26,7 +26,7 @@ var _ = Describe("a Password", func() {
 		Expect(secret.Name).To(Equal("database"))
 		Expect(secret.Type).To(Equal(corev1.SecretTypeOpaque))
 		Expect(secret.Labels).To(Equal(map[string]string{"app.kubernetes.io/managed-by": "password-operator"}))
-		Expect(passwordIn(secret)).To(MatchRegexp(`^[0-9A-Za-z]{20}$`), "the CRD's default policy")
+		Expect(passwordIn(secret)).To(MatchRegexp(`^[0-9A-Za-z]{20}$`), "this is the CRD's default policy")
 		Expect(secret.Data).To(And(HaveLen(2), HaveKeyWithValue("fingerprint-key", HaveLen(26))))
 		Expect(secret.Annotations).To(And(HaveLen(3), HaveKeyWithValue("secret.example.com/policy", "length=20 digits=5 symbols=0 case=Mixed repeat=Allowed")))
 		Expect(secret.OwnerReferences).To(ConsistOf(metav1.OwnerReference{
@@ -78,7 +78,7 @@ var _ = Describe("a Password", func() {
 		secret := expectReady(ctx, password)
 		Expect(passwordIn(secret)).To(MatchRegexp(`^[a-z]{16}$`))
 		Expect(cluster.Client.Get(ctx, client.ObjectKeyFromObject(old), old)).To(Succeed())
-		Expect(secretv1.PasswordStatus(old.Status)).To(Equal(password.Status), "the status is the same in both versions")
+		Expect(secretv1.PasswordStatus(old.Status)).To(Equal(password.Status), "the status must be the same in both versions")
 
 		patch(ctx, old, `{"spec":{"digits":16}}`)
 		secret = expectReadyAgain(ctx, password, secret)
@@ -123,7 +123,7 @@ var _ = Describe("a Password", func() {
 		expectEvents(ctx, password, "Normal Generated") // a terminating Secret is not a failure
 	}, SpecTimeout(specTimeout))
 
-	It("gets a password of its own even if fifty are created at once", func(ctx SpecContext) {
+	It("gets a password of its own even if fifty are created at the same time", func(ctx SpecContext) {
 		const count = 50
 		namespace := cluster.Namespace(ctx)
 		startManager(cluster.Config, testOptions(namespace))

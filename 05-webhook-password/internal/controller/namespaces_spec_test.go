@@ -34,9 +34,9 @@ var _ = Describe("a manager", func() {
 		expectGone(ctx, secret)
 
 		for _, request := range tap.Requests() {
-			inside := request.Resource == "" || request.Namespace == own // discovery concerns no resource
+			inside := request.Resource == "" || request.Namespace == own // discovery requests name no resource
 			Expect(inside).To(BeTrue(), "the manager of namespace %s sent the request %s: see cachedNamespaces in manager/manager.go", own, request)
-			Expect(request.Status).NotTo(Equal(403), "a Role in its namespace must be enough: %s", request)
+			Expect(request.Status).NotTo(Equal(403), "a Role in its namespace must be enough for %s", request)
 		}
 		Expect(exists(ctx, Default, outside)).To(BeTrue())
 		Expect(stateOf(outside)).To(BeEmpty(), "the manager must ignore Passwords in other namespaces")
@@ -79,7 +79,7 @@ var _ = Describe("a manager", func() {
 		Expect(lists).NotTo(BeEmpty())
 		Expect(lists).To(HaveEach("app.kubernetes.io/managed-by=password-operator"), "the API server sends what the selector asks for, see CacheByObject in password_controller.go")
 		Expect(names).To(And(HaveEach(BeElementOf("mine", "theirs")), ContainElement("theirs")), "see findSecret in secret.go")
-		Expect(whole).NotTo(ContainElement("theirs"), "the metadata are enough to find out the owner: see lookUp in secret.go")
+		Expect(whole).NotTo(ContainElement("theirs"), "the metadata is enough to find the owner: see lookUp in secret.go")
 	}, SpecTimeout(specTimeout))
 })
 

@@ -54,7 +54,7 @@ type PasswordReconciler struct {
 //workshop:markers 5.4e
 // +kubebuilder:rbac:groups=secret.example.com,resources=passwords,verbs=list;watch
 
-// Reconcile brings one Password up to date. It writes only what differs, and may
+// Reconcile brings one Password up to date. It writes only the differences, and may
 // be called any number of times.
 //
 //workshop:step 5.2a

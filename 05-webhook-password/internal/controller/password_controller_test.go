@@ -52,11 +52,11 @@ func TestRequeueBlocked(t *testing.T) {
 	}
 }
 
-func TestAfterAnImpossiblePolicy(t *testing.T) {
+func TestAnImpossiblePolicyIsATerminalError(t *testing.T) {
 	g := NewWithT(t)
 	result, err := (&PasswordReconciler{}).requeueBlocked(storedPassword(), &blockedError{reason: "Impossible", message: "too long"})
 	g.Expect(result).To(Equal(ctrl.Result{}))
-	g.Expect(errors.Is(err, reconcile.TerminalError(nil))).To(BeTrue(), "only a change of the spec can help, and that is an event")
+	g.Expect(errors.Is(err, reconcile.TerminalError(nil))).To(BeTrue(), "only a change of the spec can help, and that causes an event")
 	g.Expect(err).To(MatchError("terminal error: Impossible: too long"))
 }
 

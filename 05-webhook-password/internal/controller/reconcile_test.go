@@ -22,7 +22,7 @@ import (
 	secretv1 "example.com/operator-workshop/05-webhook-password/api/v1"
 )
 
-// testReconciler returns a reconciler with an in-memory client that holds the objects and fails as faults say. Its
+// testReconciler returns a reconciler with an in-memory client that holds the objects and injects the faults. Its
 // clock shows an hour after noon.
 func testReconciler(t *testing.T, faults interceptor.Funcs, objects ...client.Object) *PasswordReconciler {
 	t.Helper()
@@ -106,7 +106,7 @@ func TestReconcileHasNothingToDo(t *testing.T) {
 				return test.refusal
 			}}, test.objects...)
 			g.Expect(reconcileOnce(t, reconciler)).To(Succeed(), "see Reconcile in password_controller.go")
-			g.Expect(created).To(Equal(test.refusal != nil), "whether it creates a Secret")
+			g.Expect(created).To(Equal(test.refusal != nil), "Reconcile must try to create a Secret if the Password exists and is not being deleted, and otherwise not")
 			g.Expect(eventOf(reconciler)).To(BeEmpty())
 		})
 	}
@@ -147,7 +147,7 @@ func TestReconcileIsBounded(t *testing.T) {
 		g.Expect(ctx.Err()).NotTo(HaveOccurred(), "a call that has begun should finish even if the operator is told to stop, see Reconcile in password_controller.go")
 		deadline, bounded := ctx.Deadline()
 		g.Expect(bounded).To(BeTrue(), "the context needs reconcileTimeout, see Reconcile in password_controller.go")
-		g.Expect(time.Until(deadline)).To(And(BeNumerically(">", 0), BeNumerically("<=", reconcileTimeout)), "the time until the deadline")
+		g.Expect(time.Until(deadline)).To(And(BeNumerically(">", 0), BeNumerically("<=", reconcileTimeout)), "the deadline must be at most reconcileTimeout away")
 		return reader.Get(ctx, key, object, options...)
 	}}, storedPassword())
 	_, err := reconciler.Reconcile(stopped, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(storedPassword())})
@@ -159,7 +159,7 @@ func TestFindSecret(t *testing.T) {
 	g := NewWithT(t)
 	found, err := testReconciler(t, interceptor.Funcs{}, sealedSecret(t)).findSecret(t.Context(), storedPassword())
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(found).To(HaveField("Name", "database"), "the Secret is there, see findSecret in secret.go")
+	g.Expect(found).To(HaveField("Name", "database"), "the Secret exists and must be found, see findSecret in secret.go")
 
 	found, err = testReconciler(t, interceptor.Funcs{}).findSecret(t.Context(), storedPassword())
 	g.Expect(err).NotTo(HaveOccurred(), "a Secret that does not exist yet is not an error, see findSecret in secret.go")
@@ -213,10 +213,10 @@ func TestEnsureSecretReplacesThePassword(t *testing.T) {
 		// want is the beginning of the event, or "" if the password stays.
 		want string
 	}{
-		"nothing has happened":  {edit: func(*secretv1.Password, *corev1.Secret) {}},
-		"its label was removed": {edit: func(_ *secretv1.Password, secret *corev1.Secret) { secret.Labels = nil }},
-		"it was edited":         {edit: func(_ *secretv1.Password, secret *corev1.Secret) { secret.Data["password"] = []byte(otherPass) }, want: "Warning Edited"},
-		"another policy":        {edit: func(password *secretv1.Password, _ *corev1.Secret) { password.Spec.Policy.Length = 30 }, want: "Normal PolicyChanged"},
+		"nothing has happened":   {edit: func(*secretv1.Password, *corev1.Secret) {}},
+		"its label was removed":  {edit: func(_ *secretv1.Password, secret *corev1.Secret) { secret.Labels = nil }},
+		"it was edited":          {edit: func(_ *secretv1.Password, secret *corev1.Secret) { secret.Data["password"] = []byte(otherPass) }, want: "Warning Edited"},
+		"the policy has changed": {edit: func(password *secretv1.Password, _ *corev1.Secret) { password.Spec.Policy.Length = 30 }, want: "Normal PolicyChanged"},
 		"a rotation is due": {edit: func(password *secretv1.Password, _ *corev1.Secret) {
 			password.Spec.Rotation = &secretv1.Rotation{After: "1h"}
 		}, want: "Normal Rotated"},
@@ -234,14 +234,14 @@ func TestEnsureSecretReplacesThePassword(t *testing.T) {
 
 			after := secretOf(t, reconciler)
 			replaced := string(after.Data["password"]) != string(before.Data["password"])
-			g.Expect(replaced).To(Equal(test.want != ""), "whether there is a new password, see reasonToGenerate in signature.go and ensureSecret in secret.go")
+			g.Expect(replaced).To(Equal(test.want != ""), "there must be a new password if there is a reason for one, and otherwise not, see reasonToGenerate in signature.go and ensureSecret in secret.go")
 			g.Expect(eventOf(reconciler)).To(HavePrefix(test.want), "see announceSecret in secret.go")
 			made, intact := signedAt(after)
 			g.Expect(intact).To(BeTrue(), "the Secret should be signed, see ensureSecret in secret.go")
 			g.Expect(made.Equal(noon)).To(Equal(test.want == ""), "the annotation should hold the time when the password was made")
 			g.Expect(after.Labels).To(HaveKeyWithValue("app.kubernetes.io/managed-by", "password-operator"), "see patchSecret in secret.go")
-			g.Expect(after.Data).To(HaveKeyWithValue("user", []byte("shop")), "other keys stay")
-			g.Expect(after.Annotations).To(HaveKeyWithValue("note", "theirs"), "other annotations stay")
+			g.Expect(after.Data).To(HaveKeyWithValue("user", []byte("shop")), "other keys must stay")
+			g.Expect(after.Annotations).To(HaveKeyWithValue("note", "theirs"), "other annotations must stay")
 		})
 	}
 }
@@ -284,7 +284,7 @@ func TestFindSecretAsksTheAPIServer(t *testing.T) {
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(found).NotTo(BeNil(), "the cache lacks it, but the API server has it, see findSecret in secret.go")
 			g.Expect(found.Name).To(Equal("database"))
-			g.Expect(readData).To(Equal(test.readData), "whether it reads the data: the data of other people's Secrets must not reach the operator, see lookUp in secret.go")
+			g.Expect(readData).To(Equal(test.readData), "it must read the data of the Password's own Secret, and not of other people's, see lookUp in secret.go")
 			g.Expect(found.Data != nil).To(Equal(test.readData))
 		})
 	}

@@ -42,7 +42,7 @@ var _ = Describe("a rotation", func() {
 		now.SetTime(noon.Add(5 * time.Hour))
 		startManagerAt(now, cluster.Config, testOptions(namespace))
 		expectReadyAgain(ctx, password, second)
-		Expect(password.Status.LastRotated.Time).To(BeTemporally("==", noon.Add(5*time.Hour)), "one rotation replaces all that were missed")
+		Expect(password.Status.LastRotated.Time).To(BeTemporally("==", noon.Add(5*time.Hour)), "one rotation must make up for all that were missed")
 		expectEvents(ctx, password, "Normal Generated", "Normal Rotated", "Normal Rotated")
 	}, SpecTimeout(specTimeout))
 

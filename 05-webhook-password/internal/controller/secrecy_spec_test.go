@@ -27,7 +27,7 @@ var _ = Describe("the search for leaked secrets", func() {
 			g.Expect(disclosed.about(inPassword, fmt.Sprintf("%q", password.UID))).To(Equal(2), "once without a status, and once with it")
 			g.Expect(disclosed.about(inEvent, fmt.Sprintf("%q", password.UID))).To(Equal(1))
 			g.Expect(disclosed.about(inLog, "Wrote a new password")).To(BeNumerically(">", 0))
-			g.Expect(disclosed.about(inLog, `"level"=5`)).To(BeNumerically(">", 0), "debug logs too")
+			g.Expect(disclosed.about(inLog, `"level"=5`)).To(BeNumerically(">", 0), "debug logs must be recorded, too")
 			g.Expect(disclosed.about(inLog, namespace)).To(BeNumerically(">", 3))
 		})
 	}, SpecTimeout(specTimeout))

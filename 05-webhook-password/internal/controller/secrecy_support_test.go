@@ -29,7 +29,7 @@ const logLevel = 7
 // the shared tests. If the suite has recorded fewer, it looks in the wrong place.
 var least = map[string]int{inLog: 3000, inEvent: 150, inPassword: 300, inMetadata: 200, inMetrics: 50}
 
-// leastSecrets is the minimum number of secrets in such a run.
+// leastSecrets is the minimum number of secrets in a run of all specs.
 const leastSecrets = 250
 
 // newLogger returns a logger that records every line, and writes errors and lines of level 0 to Ginkgo's report.

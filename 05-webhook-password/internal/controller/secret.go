@@ -124,7 +124,7 @@ func (r *PasswordReconciler) findSecret(ctx context.Context, password *secretv1.
 }
 
 // lookUp reads a Secret from the API server. It first reads only the metadata, to find out the owner. So the data of
-// other people's Secrets never reach the operator.
+// other people's Secrets never reaches the operator.
 //
 //workshop:step 5.3d
 func (r *PasswordReconciler) lookUp(ctx context.Context, key client.ObjectKey, password *secretv1.Password) (*corev1.Secret, error) {
@@ -175,7 +175,7 @@ func (r *PasswordReconciler) patchSecret(ctx context.Context, password *secretv1
 	return desired, nil
 }
 
-// announceSecret records an event and a log line about a new password. A nil reason means that there is none.
+// announceSecret records an event and a log line about a new password. If the reason is nil, there is no new password.
 func (r *PasswordReconciler) announceSecret(ctx context.Context, password *secretv1.Password, secret *corev1.Secret, reason *generateReason) {
 	if reason == nil {
 		return

@@ -20,7 +20,7 @@ import (
 const (
 	// policyAnnotation describes the policy that the password was made for.
 	policyAnnotation = "secret.example.com/policy"
-	// rotatedAtAnnotation is when the password was made, in RFC 3339.
+	// rotatedAtAnnotation is the time when the password was made, in RFC 3339.
 	rotatedAtAnnotation = "secret.example.com/rotated-at"
 	// fingerprintAnnotation is the signature over the password and the other annotations.
 	fingerprintAnnotation = "secret.example.com/fingerprint"

@@ -45,7 +45,7 @@ func sealedSecret(t *testing.T) *corev1.Secret {
 	return secret
 }
 
-func TestSeal(t *testing.T) {
+func TestSign(t *testing.T) {
 	g := NewWithT(t)
 	secret := sealedSecret(t)
 	g.Expect(secret.Data).To(HaveLen(2))
@@ -61,14 +61,14 @@ func TestSeal(t *testing.T) {
 	g.Expect(made).To(BeTemporally("==", noon))
 }
 
-func TestSealIsInUTC(t *testing.T) {
+func TestSignUsesUTC(t *testing.T) {
 	g := NewWithT(t)
 	secret := &corev1.Secret{}
 	sign(secret, storedPassword().Spec.Policy, pass, noon.In(time.FixedZone("far away", 5*3600)))
 	g.Expect(secret.Annotations).To(HaveKeyWithValue("secret.example.com/rotated-at", "2026-05-01T12:00:00Z"))
 }
 
-func TestSealKeepsWhatIsNotItsOwn(t *testing.T) {
+func TestSignKeepsOtherKeysAndAnnotations(t *testing.T) {
 	g := NewWithT(t)
 	secret := sealedSecret(t)
 	secret.Data["user"], secret.Annotations["note"] = []byte("shop"), "theirs"
@@ -76,10 +76,10 @@ func TestSealKeepsWhatIsNotItsOwn(t *testing.T) {
 	sign(secret, storedPassword().Spec.Policy, otherPass, noon.Add(time.Hour))
 	g.Expect(secret.Data).To(And(HaveLen(3), HaveKeyWithValue("user", []byte("shop"))))
 	g.Expect(secret.Annotations).To(And(HaveLen(4), HaveKeyWithValue("note", "theirs")))
-	g.Expect(secret.Data[fingerprintKey]).NotTo(Equal(key), "each password has a key of its own")
+	g.Expect(secret.Data[fingerprintKey]).NotTo(Equal(key), "each password must have a key of its own")
 }
 
-func TestSealedAt(t *testing.T) {
+func TestSignedAt(t *testing.T) {
 	tests := map[string]struct {
 		edit   func(*corev1.Secret)
 		broken bool
@@ -104,14 +104,14 @@ func TestSealedAt(t *testing.T) {
 		"the time is in another time zone": {edit: func(secret *corev1.Secret) {
 			secret.Annotations["secret.example.com/rotated-at"] = "2026-05-01T13:00:00+01:00"
 		}, broken: true},
-		"the time was removed":                  {edit: func(secret *corev1.Secret) { delete(secret.Annotations, "secret.example.com/rotated-at") }, broken: true},
-		"the fingerprint was edited":            {edit: func(secret *corev1.Secret) { secret.Annotations["secret.example.com/fingerprint"] += "0" }, broken: true},
-		"the fingerprint was removed":           {edit: func(secret *corev1.Secret) { delete(secret.Annotations, "secret.example.com/fingerprint") }, broken: true},
-		"all annotations were removed":          {edit: func(secret *corev1.Secret) { secret.Annotations = nil }, broken: true},
-		"all data were removed":                 {edit: func(secret *corev1.Secret) { secret.Data = nil }, broken: true},
-		"the signature is valid, without a key": {edit: forge(func(secret *corev1.Secret) { delete(secret.Data, "fingerprint-key") }), broken: true},
-		"the same with a short key":             {edit: forge(func(secret *corev1.Secret) { secret.Data["fingerprint-key"] = []byte("short") }), broken: true},
-		"the same without a time":               {edit: forge(func(secret *corev1.Secret) { secret.Annotations["secret.example.com/rotated-at"] = "noon" }), broken: true},
+		"the time was removed":                     {edit: func(secret *corev1.Secret) { delete(secret.Annotations, "secret.example.com/rotated-at") }, broken: true},
+		"the fingerprint was edited":               {edit: func(secret *corev1.Secret) { secret.Annotations["secret.example.com/fingerprint"] += "0" }, broken: true},
+		"the fingerprint was removed":              {edit: func(secret *corev1.Secret) { delete(secret.Annotations, "secret.example.com/fingerprint") }, broken: true},
+		"all annotations were removed":             {edit: func(secret *corev1.Secret) { secret.Annotations = nil }, broken: true},
+		"all data was removed":                     {edit: func(secret *corev1.Secret) { secret.Data = nil }, broken: true},
+		"the signature is valid, without a key":    {edit: forge(func(secret *corev1.Secret) { delete(secret.Data, "fingerprint-key") }), broken: true},
+		"the signature is valid, with a short key": {edit: forge(func(secret *corev1.Secret) { secret.Data["fingerprint-key"] = []byte("short") }), broken: true},
+		"the signature is valid, without a time":   {edit: forge(func(secret *corev1.Secret) { secret.Annotations["secret.example.com/rotated-at"] = "noon" }), broken: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

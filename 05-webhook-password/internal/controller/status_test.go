@@ -98,8 +98,8 @@ func TestNewStatusKeepsTimes(t *testing.T) {
 	}
 
 	status := newStatus(password, sealedSecret(t), nil)
-	g.Expect(since(status)).To(BeTemporally("==", noon), "an unchanged condition keeps its time")
-	g.Expect(status.Conditions).To(ContainElement(audited), "conditions of other controllers stay")
+	g.Expect(since(status)).To(BeTemporally("==", noon), "an unchanged condition must keep its time")
+	g.Expect(status.Conditions).To(ContainElement(audited), "conditions of other controllers must stay")
 	status = newStatus(password, nil, &blockedError{reason: "NameTaken", message: "blocked"})
 	g.Expect(since(status)).To(BeTemporally(">", noon), "the time should be that of the change from True to False")
 	g.Expect(&password.Status).To(Equal(before), "the object in the cache must not be changed")

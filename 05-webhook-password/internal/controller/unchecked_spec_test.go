@@ -40,7 +40,7 @@ var _ = Describe("an unchecked Password", func() {
 		}, SpecTimeout(specTimeout))
 	}
 
-	It("keeps its Secret if it names another one, and says what to do", func(ctx SpecContext) {
+	It("keeps its Secret if it names another one, and reports what to do", func(ctx SpecContext) {
 		namespace := namespaceWithoutWebhooks(ctx)
 		startManager(cluster.Config, testOptions(namespace))
 		password := newPassword(namespace, "renamed")
@@ -51,7 +51,7 @@ var _ = Describe("an unchecked Password", func() {
 		expectState(ctx, password, "Failed NameChanged")
 		Expect(problemOf(password)).To(And(ContainSubstring(`"former"`), ContainSubstring(`"other"`)), "the message should contain the names of both Secrets")
 		Expect(password.Status.SecretName).To(Equal("former"))
-		Expect(password.Status.Fingerprint).To(Equal(former.Annotations["secret.example.com/fingerprint"]), "that is what the Secret holds")
+		Expect(password.Status.Fingerprint).To(Equal(former.Annotations["secret.example.com/fingerprint"]), "this must be the fingerprint of the password in the Secret")
 		expectRest(ctx)
 		Expect(getSecret(ctx, Default, namespace, "former").ResourceVersion).To(Equal(former.ResourceVersion), "programs still read this Secret")
 
@@ -60,7 +60,7 @@ var _ = Describe("an unchecked Password", func() {
 		patch(ctx, password, `{"spec":{"secretName":"other"}}`)
 		expectState(ctx, password, "Failed NameChanged")
 		Expect(cluster.Client.Delete(ctx, former)).To(Succeed())
-		Expect(expectReadyAgain(ctx, password, former).Name).To(Equal("other"), "the deletion of the former Secret is an event")
+		Expect(expectReadyAgain(ctx, password, former).Name).To(Equal("other"), "the deletion of the former Secret causes an event")
 		expectEvents(ctx, password, "Normal Generated", "Warning NameChanged", "Warning NameChanged", "Normal Generated")
 	}, SpecTimeout(specTimeout))
 })

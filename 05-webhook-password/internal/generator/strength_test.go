@@ -75,13 +75,13 @@ func expectBits(t *testing.T, policy secretv1.PasswordPolicy, exact float64) {
 	}
 	switch {
 	case bits >= weakBits && exact < weakBits:
-		t.Errorf("%s: no warning of %.2f bits", Describe(policy), exact)
+		t.Errorf("%s: there is no warning, although there are only %.2f bits", Describe(policy), exact)
 	case bits < weakBits && float64(bits) > exact:
 		t.Errorf("%s: %d bits are promised, but there are only %.2f", Describe(policy), bits, exact)
 	case bits < weakBits && exact >= weakBits+caution:
-		t.Errorf("%s: a warning of %d bits, although there are %.2f", Describe(policy), bits, exact)
+		t.Errorf("%s: there is a warning of %d bits, although there are %.2f", Describe(policy), bits, exact)
 	case bits < weakBits && policy.Length > 24:
-		t.Errorf("%s: a warning for a length that the comparison with config/policies leaves out", Describe(policy))
+		t.Errorf("%s: there is a warning for a length that the comparison with config/policies leaves out", Describe(policy))
 	}
 }
 

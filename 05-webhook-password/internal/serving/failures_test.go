@@ -77,7 +77,8 @@ func eventually(ctx context.Context, what func(context.Context) string) AsyncAss
 	return Eventually(what).WithContext(ctx).WithTimeout(faultTimeout).WithPolling(polling)
 }
 
-// callFailed adds the prefix with which the API server distinguishes a failed call from an invalid answer.
+// callFailed adds the prefix that the API server puts before the reason of a failed call, but not before an invalid
+// answer.
 func callFailed(reason string) string {
 	if regexp.MustCompile(`^received invalid`).MatchString(reason) {
 		return reason

@@ -129,7 +129,7 @@ var _ = Describe("local webhooks", func() {
 		expectNothingLeft(ctx, byService())
 	}, SpecTimeout(specTimeout))
 
-	It("let the process end without an error if they were removed with the CRD", func(ctx SpecContext) {
+	It("cause no error at the end of the process if they were removed with the CRD", func(ctx SpecContext) {
 		setConversion(ctx, noConversion)
 		local := startLocal(ctx)
 		local.waitReady(ctx)

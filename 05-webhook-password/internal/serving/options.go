@@ -19,7 +19,7 @@ const (
 	podNamespace   = "POD_NAMESPACE"
 )
 
-// Where the certificates of the webhooks come from.
+// The sources of the webhooks' certificates.
 const (
 	// CertsLocal: the process, which runs outside the cluster, makes a certificate in memory, and registers itself by
 	// its URL.
@@ -36,7 +36,7 @@ type Options struct {
 	Enabled bool
 	// Certs is CertsLocal, CertsFiles or CertsRotated.
 	Certs string
-	// BindAddress is host and port. Without a host, the server listens on all interfaces.
+	// BindAddress is the host and the port. Without a host, the server listens on all interfaces.
 	BindAddress string
 	// CertPath is the folder with the certificate CertName and its key KeyName.
 	CertPath, CertName, KeyName string
@@ -108,7 +108,7 @@ func (o *Options) validateCertPath() error {
 	case o.Namespace == "":
 		return fmt.Errorf("--webhook-certs=%s: set %s to the namespace of the Secret %s", o.Certs, podNamespace, certificateSecret)
 	}
-	return nil // the files appear later
+	return nil // the files will appear later
 }
 
 func (o *Options) hostAndPort() (string, int, error) {

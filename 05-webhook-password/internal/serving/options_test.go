@@ -49,7 +49,7 @@ func TestDefaultIsSafe(t *testing.T) {
 	g := NewWithT(t)
 	options := serving.Default()
 	g.Expect(options.BindAddress).To(HavePrefix("127.0.0.1:"), "by default, the server must not be reachable from outside")
-	g.Expect(options.Enabled).To(BeTrue(), "webhooks are on by default")
+	g.Expect(options.Enabled).To(BeTrue(), "webhooks must be on by default")
 }
 
 func TestFlags(t *testing.T) {

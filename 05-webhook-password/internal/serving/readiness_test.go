@@ -32,7 +32,7 @@ import (
 const relistTimeout = time.Minute
 
 var _ = Describe("the only pod of the operator", func() {
-	It("becomes ready although no Passwords can be listed until it is", func(ctx SpecContext) {
+	It("becomes ready although no Passwords can be listed until it is ready", func(ctx SpecContext) {
 		namespace, folder := cluster.Namespace(ctx), GinkgoT().TempDir()
 		pod := newProcess()
 		certificate, key, err := cert.GenerateSelfSignedCertKey("127.0.0.1", nil, nil)

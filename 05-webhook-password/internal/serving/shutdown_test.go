@@ -13,7 +13,7 @@ import (
 )
 
 var _ = Describe("a stream of requests to local webhooks", func() {
-	It("sees no failure when the process ends", func(ctx SpecContext) {
+	It("contains no failed request when the process ends", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		local := startLocal(ctx)
 		local.waitReady(ctx)
@@ -23,7 +23,7 @@ var _ = Describe("a stream of requests to local webhooks", func() {
 		Eventually(stream.requests.Load).WithContext(ctx).WithTimeout(waitTimeout).WithPolling(polling).Should(BeNumerically(">", 100))
 		local.stop(ctx)
 		stream.end()
-		Expect(stream.failures).To(BeEmpty(), "of %d requests", stream.requests.Load())
+		Expect(stream.failures).To(BeEmpty(), "none of the %d requests may fail", stream.requests.Load())
 	}, SpecTimeout(specTimeout))
 })
 

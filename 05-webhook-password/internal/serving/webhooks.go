@@ -4,7 +4,7 @@
 // There are three ways to make a certificate and to write its CA into caBundle:
 //
 //   - The package localwebhook does both, for an operator on your own machine.
-//   - [Rotated]: the library cert-controller does both, with a Secret in the cluster.
+//   - The library cert-controller does both, with a Secret in the cluster: see [Rotated].
 //   - cert-manager does both, and this program only reads the files.
 package serving
 

@@ -110,7 +110,7 @@ func served(ctx context.Context, namespace string) error {
 		return errors.New("the validating webhook must refuse a Password with 11 different digits, but accepts it")
 	}
 	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "must be at most 10") {
-		return fmt.Errorf("the validating webhook must refuse a Password with 11 different digits, but: %w", err)
+		return fmt.Errorf("the validating webhook must refuse a Password with 11 different digits, but the create fails with: %w", err)
 	}
 	return converted(ctx, namespace)
 }

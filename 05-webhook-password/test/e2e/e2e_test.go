@@ -33,7 +33,7 @@ func describeOperator(operator incluster.Operator, spoil func(context.Context)) 
 		named := incluster.Kubectl(ctx, "get", "passwords", "--namespace="+passwordNamespace, "--output=jsonpath={.items[*].status.secretName}")
 		secrets := incluster.Kubectl(ctx, "get", "secrets", "--namespace="+passwordNamespace, "--selector=app.kubernetes.io/managed-by=password-operator", "--output=jsonpath={.items[*].metadata.name}")
 		Expect(strings.Fields(secrets)).To(ContainElements("password-sample", "database-login", "former-password"))
-		Expect(strings.Fields(secrets)).To(ConsistOf(strings.Fields(named)), "the statuses name all Secrets")
+		Expect(strings.Fields(secrets)).To(ConsistOf(strings.Fields(named)), "the statuses must name all Secrets")
 	}, SpecTimeout(incluster.Timeout))
 
 	incluster.DescribeChildren(operator)

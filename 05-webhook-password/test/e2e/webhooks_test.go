@@ -34,7 +34,7 @@ func describeWebhooks(operator incluster.Operator) {
 	It("refuses what only its webhook can refuse, with the messages in the samples", func(ctx SpecContext) {
 		samples, err := filepath.Glob("config/samples/refused-by-webhook/*.yaml")
 		Expect(err).NotTo(HaveOccurred())
-		Expect(samples).NotTo(BeEmpty(), "config/samples/refused-by-webhook has samples")
+		Expect(samples).NotTo(BeEmpty(), "config/samples/refused-by-webhook must have samples")
 		for _, sample := range samples {
 			content, err := os.ReadFile(sample)
 			Expect(err).NotTo(HaveOccurred())
@@ -81,7 +81,7 @@ func describeWebhooks(operator incluster.Operator) {
 
 	It("is needed for new specs, but not for labels", func(ctx SpecContext) {
 		incluster.Kubectl(ctx, "scale", "deployment/password-operator-controller-manager", "--namespace="+namespace, "--replicas=0")
-		Eventually(dryRun).WithContext(ctx).WithArguments(sound).Should(MatchError(ContainSubstring("failed calling webhook")), "the API server should refuse what it can't have checked")
+		Eventually(dryRun).WithContext(ctx).WithArguments(sound).Should(MatchError(ContainSubstring("failed calling webhook")), "the API server should refuse a request that no webhook can check")
 		incluster.Kubectl(ctx, "label", "password/full-password", "--namespace="+passwordNamespace, "team=storage")
 
 		incluster.Kubectl(ctx, "scale", "deployment/password-operator-controller-manager", "--namespace="+namespace, "--replicas=2")

@@ -12,7 +12,7 @@ import (
 	secretv1alpha1 "example.com/operator-workshop/05-webhook-password/api/v1alpha1"
 )
 
-// No admission applies in this namespace, so only the conversion changes the objects.
+// No admission applies in the namespace byNone, so only the conversion changes the objects.
 var _ = Describe("the conversion of a Password", func() {
 	It("turns v1alpha1 into v1", func(ctx SpecContext) {
 		created := alpha("from-alpha", 24, 4, 2, alphaOnce, alphaLower)

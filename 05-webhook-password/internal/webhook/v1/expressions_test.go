@@ -21,7 +21,7 @@ import (
 )
 
 // evaluated is a policy of config/policies. The test evaluates its expressions itself, with the
-// API server's own library, because sending that many requests would take hours.
+// API server's own library, because sending a request for each case would take hours.
 type evaluated struct {
 	conditions, expressions, messages []cel.Program
 	variables                         map[string]cel.Program
@@ -96,9 +96,9 @@ func (e *evaluated) decide(g Gomega, operation string, before any, password *sec
 	return messages
 }
 
-// TestStrengthIsOne compares config/policies/password_strength.yaml with the webhook, for every password
-// policy of up to 24 characters. TestBits checks that there are no warnings above that length.
-func TestStrengthIsOne(t *testing.T) {
+// TestPoliciesAndWebhookAgreeOnStrength compares config/policies/password_strength.yaml with the webhook, for every
+// password policy of up to 24 characters. TestBits checks that there are no warnings above that length.
+func TestPoliciesAndWebhookAgreeOnStrength(t *testing.T) {
 	g := NewWithT(t)
 	strength := load(g, "password_strength.yaml")
 	compared := 0
@@ -114,8 +114,9 @@ func TestStrengthIsOne(t *testing.T) {
 	t.Logf("%d policies compared", compared)
 }
 
-// TestPossibilityIsOne compares config/policies/possible_policy.yaml with the webhook around every limit.
-func TestPossibilityIsOne(t *testing.T) {
+// TestPoliciesAndWebhookAgreeOnPossibility compares config/policies/possible_policy.yaml with the webhook around every
+// limit.
+func TestPoliciesAndWebhookAgreeOnPossibility(t *testing.T) {
 	g := NewWithT(t)
 	possible := load(g, "possible_policy.yaml")
 	compared := 0
@@ -138,9 +139,9 @@ func TestPossibilityIsOne(t *testing.T) {
 	t.Logf("%d policies compared", compared)
 }
 
-// TestNamesAreOne compares config/policies/fixed_secret_name.yaml with the webhook, also for names that
-// stay empty. The API server can't be used for this, because a policy or the webhook fills in the name first.
-func TestNamesAreOne(t *testing.T) {
+// TestPoliciesAndWebhookAgreeOnNames compares config/policies/fixed_secret_name.yaml with the webhook, also for names
+// that stay empty. The API server can't be used for this, because a policy or the webhook fills in the name first.
+func TestPoliciesAndWebhookAgreeOnNames(t *testing.T) {
 	g := NewWithT(t)
 	fixed := load(g, "fixed_secret_name.yaml")
 	for _, before := range []string{"", "itself", "login"} {

@@ -130,7 +130,7 @@ func expectConversion(t *testing.T, body, answer []byte) {
 		return // the handler ignores what follows the review
 	}
 	if len(answered.Response.ConvertedObjects) != len(asked.Request.Objects) {
-		t.Fatalf("%d objects became %d", len(asked.Request.Objects), len(answered.Response.ConvertedObjects))
+		t.Fatalf("%d objects were sent, but %d were returned", len(asked.Request.Objects), len(answered.Response.ConvertedObjects))
 	}
 	for _, object := range answered.Response.ConvertedObjects {
 		var found metav1.TypeMeta

@@ -24,9 +24,9 @@ import (
 	webhookv1 "example.com/operator-workshop/05-webhook-password/internal/webhook/v1"
 )
 
-// TestBoundsAreOne compares the webhook with the schema of v1 on both sides of each bound. The API server's own code
-// applies the schema.
-func TestBoundsAreOne(t *testing.T) {
+// TestWebhookAndSchemaAgreeOnBounds compares the webhook with the schema of v1 on both sides of each bound. The API
+// server's own code applies the schema.
+func TestWebhookAndSchemaAgreeOnBounds(t *testing.T) {
 	g := NewWithT(t)
 	problems := schemaOf(t)
 	counts := func(class secretv1.CharacterClass, counts ...int32) change {
@@ -66,7 +66,7 @@ func TestBoundsAreOne(t *testing.T) {
 			object := password("bounds", changes...)
 			_, err := (&webhookv1.PasswordCustomValidator{}).ValidateCreate(t.Context(), object)
 			found := problems(object).ToAggregate()
-			NewWithT(t).Expect(err == nil).To(Equal(found == nil), "the webhook says %v, the schema says %v: compare api/v1/password_validation.go with the markers in password_types.go", err, found)
+			NewWithT(t).Expect(err == nil).To(Equal(found == nil), "the error of the webhook is %v, that of the schema is %v: compare api/v1/password_validation.go with the markers in password_types.go", err, found)
 		})
 	}
 }

@@ -17,7 +17,7 @@ func TestUnchangedSpecIsNotValidated(t *testing.T) {
 	labelled := stored.DeepCopy()
 	label(labelled)
 	warnings, err := (&webhookv1.PasswordCustomValidator{}).ValidateUpdate(t.Context(), stored, labelled)
-	g.Expect(err).NotTo(HaveOccurred(), "an object that was stored under other rules should accept a label, see ValidateUpdate in password_webhook.go")
+	g.Expect(err).NotTo(HaveOccurred(), "a user should be able to label an object that was stored under other rules, see ValidateUpdate in password_webhook.go")
 	g.Expect(warnings).To(BeEmpty())
 
 	rotating := labelled.DeepCopy()
