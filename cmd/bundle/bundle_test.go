@@ -107,12 +107,12 @@ owned:
 - serviceAccountName: manager
   rules:
   - {apiGroups: [apps], resources: [deployments], verbs: [patch]}
-`), "the rules that a RoleBinding grants, even those of a ClusterRole")
+`), "these must be the rules that a RoleBinding grants, even those of a ClusterRole")
 	g.Expect(yaml.Marshal(strategy["clusterPermissions"])).To(MatchYAML(`
 - serviceAccountName: manager
   rules:
   - {apiGroups: [authentication.k8s.io], resources: [tokenreviews], verbs: [create]}
-`), "the rules that a ClusterRoleBinding grants")
+`), "these must be the rules that a ClusterRoleBinding grants")
 	g.Expect(strategy["deployments"]).To(ConsistOf(And(
 		HaveKeyWithValue("name", "manager"),
 		HaveKeyWithValue("label", HaveKeyWithValue("app", "gadgets")),

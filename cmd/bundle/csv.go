@@ -65,14 +65,14 @@ func makeVersion(m *manifests, version string, granted permissions) (*unstructur
 	return csv, nil
 }
 
-// packageName is the part of the base's name before the version.
+// packageName returns the part of the base's name before the version.
 func (m *manifests) packageName() (string, error) {
 	if m.base == nil {
 		return "", errors.New("there is no ClusterServiceVersion: config/manifests/kustomization.yaml must list one in bases/")
 	}
 	name, version, found := strings.Cut(m.base.GetName(), ".v")
 	if !found || !isVersion(version) {
-		return "", fmt.Errorf("the ClusterServiceVersion's name is %s: give it one such as memcached-operator.v0.0.0", m.base.GetName())
+		return "", fmt.Errorf("the ClusterServiceVersion's name is %s: give it a name such as memcached-operator.v0.0.0", m.base.GetName())
 	}
 	return name, nil
 }
@@ -110,7 +110,7 @@ func (m *manifests) examples() (string, error) {
 	return strings.TrimSpace(text.String()), nil
 }
 
-// convert copies the fields of an object that exist in the Go type.
+// convert copies those fields of an object that the Go type has.
 func convert(from *unstructured.Unstructured, into any) error {
 	data, err := from.MarshalJSON()
 	if err == nil {

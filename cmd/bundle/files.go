@@ -55,7 +55,7 @@ func makeBundle(m *manifests, chosen options) (files, error) {
 	return made, nil
 }
 
-// add writes an object into a file of the bundle.
+// add adds a file that contains the object.
 func (f files) add(path string, object *unstructured.Unstructured) error {
 	path = bundleFolder + "/" + path
 	if _, taken := f[path]; taken {

@@ -73,7 +73,7 @@ func (m *manifests) account() (permissions, error) {
 	}
 	name, _, err := unstructured.NestedString(m.deployment.Object, "spec", "template", "spec", "serviceAccountName")
 	if err != nil || name == "" {
-		return granted, fmt.Errorf("the Deployment %s names no service account, by which the operator's roles are found: set serviceAccountName", m.deployment.GetName())
+		return granted, fmt.Errorf("the Deployment %s names no service account, without which the operator's roles can't be found: set serviceAccountName", m.deployment.GetName())
 	}
 	granted.account = name
 	for _, account := range m.accounts {

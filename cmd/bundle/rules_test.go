@@ -37,7 +37,7 @@ func TestTheBundleFollowsTheRules(t *testing.T) {
 		"a reader learns what the operator is": func(g Gomega) {
 			g.Expect(csv.Spec.DisplayName).NotTo(BeEmpty())
 			g.Expect(csv.Annotations["description"]).NotTo(BeEmpty())
-			g.Expect(csv.Spec.Description).To(ContainSubstring("\n## "), "it is Markdown")
+			g.Expect(csv.Spec.Description).To(ContainSubstring("\n## "), "it must be Markdown with headings")
 			g.Expect(csv.Spec.Keywords).NotTo(BeEmpty())
 			g.Expect(csv.Spec.Maturity).To(BeElementOf("planning", "pre-alpha", "alpha", "beta", "stable", "mature", "inactive", "deprecated"))
 			g.Expect(csv.Annotations["capabilities"]).To(BeElementOf("Basic Install", "Seamless Upgrades", "Full Lifecycle", "Deep Insights", "Auto Pilot"))
@@ -70,7 +70,7 @@ func TestTheBundleFollowsTheRules(t *testing.T) {
 		"it says which Kubernetes it needs": func(g Gomega) {
 			g.Expect(isVersion(csv.Spec.MinKubeVersion)).To(BeTrue(), csv.Spec.MinKubeVersion)
 		},
-		"each kind is described, with the objects that it makes": func(g Gomega) {
+		"each kind is described, with the objects that the operator makes for it": func(g Gomega) {
 			for _, owned := range csv.Spec.CustomResourceDefinitions.Owned {
 				g.Expect(owned.DisplayName).NotTo(BeEmpty())
 				g.Expect(owned.Description).NotTo(BeEmpty())
@@ -98,7 +98,7 @@ func TestTheBundleFollowsTheRules(t *testing.T) {
 				}
 			}
 		},
-		"all images are listed, with a tag": func(g Gomega) {
+		"all images are listed and pinned": func(g Gomega) {
 			var names []string
 			for _, image := range csv.Spec.RelatedImages {
 				names = append(names, image.Name)

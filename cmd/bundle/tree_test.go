@@ -57,7 +57,7 @@ func TestThePermissionsMatchTheRoles(t *testing.T) {
 	namespaced := slices.Concat(rulesOf("role.yaml"), rulesOf("leader_election_role.yaml"))
 	g.Expect(install.Permissions).To(HaveLen(1))
 	g.Expect(install.Permissions[0].ServiceAccountName).To(Equal(account))
-	g.Expect(install.Permissions[0].Rules).To(ConsistOf(namespaced), "granted in the namespaces that the operator watches")
+	g.Expect(install.Permissions[0].Rules).To(ConsistOf(namespaced), "these rules must be granted in the namespaces that the operator watches")
 	g.Expect(install.ClusterPermissions).To(HaveLen(1))
 	g.Expect(install.ClusterPermissions[0].ServiceAccountName).To(Equal(account))
 	g.Expect(install.ClusterPermissions[0].Rules).To(ConsistOf(rulesOf("metrics_auth_role.yaml")), "only rules about cluster-scoped resources may be granted everywhere")
@@ -75,7 +75,7 @@ func TestEachFieldHasADescriptor(t *testing.T) {
 				g.Expect(descriptor.DisplayName).NotTo(BeEmpty(), descriptor.Path)
 				g.Expect(descriptor.Description).To(HaveSuffix("."), "%s: a form shows this sentence", descriptor.Path)
 			}
-			g.Expect(paths).To(ConsistOf(sets.List(fieldsOf(t, part))), "one for each field of the %s in the CRD: write them in config/manifests/bases", part)
+			g.Expect(paths).To(ConsistOf(sets.List(fieldsOf(t, part))), "each field of the %s in the CRD must have one descriptor: write it in config/manifests/bases", part)
 		})
 	}
 }
