@@ -14,7 +14,7 @@ import (
 	"example.com/operator-workshop/localwebhook"
 )
 
-// A main.go as kubebuilder scaffolds it, with webhooks that work in `make run`. Call this function only if a flag
+// A main.go as kubebuilder scaffolds it, with webhooks that work in `make run`. Use a Local only if a flag
 // asks for it: in a cluster, the webhook server reads its certificate from files, and the manifests register it.
 func Example() {
 	if err := run(ctrl.SetupSignalHandler()); err != nil {

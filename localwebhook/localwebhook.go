@@ -1,9 +1,10 @@
 // Package localwebhook lets an API server call the webhooks of a manager outside its cluster, such as an operator that
 // `make run` or a debugger starts on your machine. It needs no cert-manager, no Service and no tunnel.
 //
-// In a cluster, the clientConfig of a webhook names a Service, and the CA of its certificate. Instead of the Service, it
-// can name a URL. So [Local] makes a certificate in memory and, while the manager is running, puts its own URL and CA into
-// the webhook configurations and the CRDs. That takes an administrator's rights, and an API server that can reach the URL.
+// In a cluster, the clientConfig of a webhook names a Service, and the CA of its certificate. Instead of the Service,
+// the clientConfig can name a URL. So [Local] makes a certificate in memory and, while the manager is running, puts its
+// own URL and CA into the webhook configurations and the CRDs. That takes an administrator's rights, and an API server
+// that can reach the URL.
 package localwebhook
 
 import (
@@ -108,7 +109,7 @@ func (l *Local) run(ctx context.Context) (err error) {
 	if wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, listening) != nil {
 		return nil // the process ends, perhaps because the server can't listen
 	}
-	ending := context.WithoutCancel(ctx) // until the manager's GracefulShutdownTimeout
+	ending := context.WithoutCancel(ctx) // the manager's GracefulShutdownTimeout bounds it
 	for _, configuration := range l.configurations {
 		// A killed process may have left a configuration.
 		if err := client.IgnoreNotFound(l.client.Delete(ctx, configuration)); err != nil {
@@ -137,7 +138,8 @@ func (l *Local) run(ctx context.Context) (err error) {
 	return nil
 }
 
-// conversion makes the API server send conversions to this process, at the path that controller-runtime serves.
+// conversion returns the setting that makes the API server send conversions to this process, at the path that
+// controller-runtime serves.
 func (l *Local) conversion() *apiextensionsv1.CustomResourceConversion {
 	return &apiextensionsv1.CustomResourceConversion{
 		Strategy: apiextensionsv1.WebhookConverter,

@@ -59,7 +59,7 @@ func TestWebhooksAreRegisteredWhileTheManagerRuns(t *testing.T) {
 
 	process.stop()
 	g.Expect(apierrors.IsNotFound(process.local.client.Get(t.Context(), client.ObjectKey{Name: configName}, found))).To(BeTrue(), "no process serves it any more")
-	g.Expect(process.conversion(g)).To(Equal(newCRD().Spec.Conversion), "it must be as the process found it")
+	g.Expect(process.conversion(g)).To(Equal(newCRD().Spec.Conversion), "the conversion must be as the process found it")
 }
 
 func TestWhatSomeoneElseHasWrittenIsLeftAlone(t *testing.T) {
@@ -192,8 +192,8 @@ func (p *process) conversion(g *WithT) *apiextensionsv1.CustomResourceConversion
 	return crd.Spec.Conversion
 }
 
-// newAPIServer returns controller-runtime's fake API server with what it lacks: UIDs, deletions that fail if the UID is
-// another one, and status 422 for a JSON patch whose test fails.
+// newAPIServer returns controller-runtime's fake client, and adds what that lacks: UIDs, deletions that fail if the UID
+// is another one, and status 422 for a JSON patch whose test fails.
 func newAPIServer(known *runtime.Scheme, stored ...client.Object) client.Client {
 	return fake.NewClientBuilder().WithScheme(known).WithObjects(stored...).WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {

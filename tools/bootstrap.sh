@@ -32,8 +32,8 @@ explain() {
 	case $1 in
 	*"requires go >="* | *"invalid go version"* | *"requires newer"*) fail "this Go is too old ($(cd / && go env GOVERSION 2>/dev/null)): $install" ;;
 	*"no space left"* | *"quota exceeded"*) fail "the disk is full: free some space (the first build needs about 7 GB) and run the same command again" ;;
-	*"HOME"*"defined"* | *"module cache not found"*) fail "Go has no place for its caches: set HOME, or GOCACHE, GOMODCACHE and WORKSHOP_CACHE, to directories that you can write" ;;
-	*"read-only file system"* | *"permission denied"*) fail "Go cannot write its caches or bin/: set GOCACHE, GOMODCACHE and WORKSHOP_CACHE to directories that you can write ($(echo "$1" | grep -E 'read-only|permission' | head -n 1))" ;;
+	*"HOME"*"defined"* | *"module cache not found"*) fail "Go has no place for its caches: set HOME, or GOCACHE, GOMODCACHE and WORKSHOP_CACHE, to directories that you can write to" ;;
+	*"read-only file system"* | *"permission denied"*) fail "Go cannot write its caches or bin/: set GOCACHE, GOMODCACHE and WORKSHOP_CACHE to directories that you can write to ($(echo "$1" | grep -E 'read-only|permission' | head -n 1))" ;;
 	*"dial tcp"* | *"no such host"* | *"proxyconnect"* | *"timeout"* | *"connection refused"* | *"network is unreachable"* | *"GOPROXY=off"*)
 		[ ! -x bin/workshop ] || outdated "$1"
 		fail "Go modules could not be downloaded: connect to the internet (or set GOPROXY to a module proxy that you reach) and run the same command again"

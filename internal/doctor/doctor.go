@@ -1,5 +1,4 @@
-// Package doctor checks whether a machine has what the workshop needs, and names the command that fixes what is
-// missing.
+// Package doctor checks which of the workshop's requirements a machine meets, and says how to meet the others.
 package doctor
 
 import (
@@ -21,7 +20,7 @@ const (
 	runSpace = 1e9
 	// memoryNeeded is the memory that the largest compiler process and a cluster need, in bytes.
 	memoryNeeded = 4e9
-	// inotifyInstances and inotifyWatches are what kind recommends on Linux.
+	// inotifyInstances and inotifyWatches are the limits that kind recommends on Linux.
 	inotifyInstances = 512
 	inotifyWatches   = 524288
 )
@@ -40,7 +39,7 @@ type Check struct {
 // OK reports whether the requirement is met.
 func (c Check) OK() bool { return c.Remedy == "" }
 
-// Examine checks every requirement. kind makes the requirements of CLUSTER=kind mandatory.
+// Examine checks every requirement. kind makes docker mandatory, which CLUSTER=kind needs.
 func Examine(ctx context.Context, r repo.Repo, kind bool) []Check {
 	checks := []Check{
 		checkGo(ctx, r),

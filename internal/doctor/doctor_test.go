@@ -109,7 +109,7 @@ func TestReady(t *testing.T) {
 	g.Expect(out.String()).To(ContainSubstring("b: install b"))
 }
 
-func TestKindRequirementsAreOptionalWithoutKind(t *testing.T) {
+func TestDockerIsOptionalWithoutKind(t *testing.T) {
 	g := NewWithT(t)
 	t.Setenv("PATH", t.TempDir())
 	g.Expect(checkDocker(t.Context(), false).Optional).To(BeTrue())

@@ -27,11 +27,11 @@ func checkWritable(r repo.Repo) Check {
 		return check
 	}
 	if err := tryWrite(r.Root); err != nil {
-		check.Found, check.Remedy = "checkout read-only", "clone the repository into a directory that you can write"
+		check.Found, check.Remedy = "checkout read-only", "clone the repository into a directory that you can write to"
 		return check
 	}
 	if err := tryWrite(cache); err != nil {
-		check.Found, check.Remedy = "cache read-only", fmt.Sprintf("export %s=DIR, GOCACHE=DIR and GOMODCACHE=DIR with directories that you can write", repo.CacheVariable)
+		check.Found, check.Remedy = "cache read-only", fmt.Sprintf("export %s=DIR, GOCACHE=DIR and GOMODCACHE=DIR with directories that you can write to", repo.CacheVariable)
 		return check
 	}
 	check.Found = "both"

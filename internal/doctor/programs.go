@@ -48,7 +48,8 @@ func goEnv(ctx context.Context, dir, name string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// packageCommand returns the command with which this system's usual package manager installs a tool.
+// packageCommand returns the command that installs a tool with this system's usual package manager. If it finds no
+// package manager that it knows, it returns advice instead.
 func packageCommand(tool string) string {
 	if runtime.GOOS == "darwin" {
 		return "xcode-select --install"

@@ -1,9 +1,9 @@
 // Package leftover makes sure that only one play (a run of a chapter) uses a cluster at a time, and stops the programs
 // that a killed play left running.
 //
-// Every program that a play starts inherits an environment variable whose value is unique to the play. The value identifies
-// even a program that has left its process group, as chapter 6's control planes do. If the player is killed, a watchdog
-// stops these programs. If the watchdog is killed, too, the next command of the workshop stops them.
+// Every program that a play starts inherits an environment variable whose value is unique to the play. The value
+// identifies even a program that has left its process group, as chapter 6's control planes do. If the player is killed,
+// a watchdog stops these programs. If the watchdog is killed, too, the next command of the workshop stops them.
 package leftover
 
 import (
@@ -46,8 +46,9 @@ type Play struct {
 	leash io.Closer
 }
 
-// Begin locks the cluster with this key for a play, and stops what an earlier play left running there. It fails if
-// another play is in progress. watchdog is a command that must call Watch. Begin appends the play's mark to its arguments.
+// Begin locks the cluster with this key for a play, and stops the programs that an earlier play left running there. It
+// fails if another play is in progress. watchdog is a command that must call Watch. Begin appends the play's mark to
+// its arguments.
 func Begin(ctx context.Context, state, key string, watchdog ...string) (*Play, error) {
 	if err := os.MkdirAll(state, 0o700); err != nil {
 		return nil, fmt.Errorf("lock the cluster for a play: %w", err)
@@ -87,7 +88,7 @@ func (p *Play) begin(ctx context.Context, watchdog []string) error {
 // Environment returns the variable, as NAME=value, to set for every program of the play.
 func (p *Play) Environment() string { return Variable + "=" + p.mark }
 
-// End stops what is still running and releases the cluster.
+// End stops the programs that are still running and releases the cluster.
 func (p *Play) End(ctx context.Context) error {
 	err := end(context.WithoutCancel(ctx), p.mark)
 	if err == nil {
@@ -97,7 +98,7 @@ func (p *Play) End(ctx context.Context) error {
 	return errors.Join(err, p.lock.Close())
 }
 
-// Watch waits until the player ends, which closes leash, and then stops what is still running.
+// Watch waits until the player ends, which closes leash, and then stops the programs that are still running.
 func Watch(ctx context.Context, leash io.Reader, mark string) error {
 	_, _ = io.Copy(io.Discard, leash)
 	return end(ctx, mark)
@@ -129,7 +130,8 @@ func sweep(ctx context.Context, path string) error {
 	return errors.Join(endRecorded(ctx, path), lock.Close())
 }
 
-// endRecorded reads the mark of a play from a locked file, stops what that play left running, and erases the mark.
+// endRecorded reads the mark of a play from a locked file, stops the programs that the play left running, and erases
+// the mark.
 func endRecorded(ctx context.Context, path string) error {
 	content, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

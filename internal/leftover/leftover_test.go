@@ -72,8 +72,8 @@ func runs(pid int) bool {
 	return err != nil || !strings.Contains(string(stat), ") Z ")
 }
 
-// watchdog is the command that runs the test binary as a watchdog. noWatchdog exits immediately, like a watchdog that was
-// killed.
+// watchdog is the command that runs the test binary as a watchdog. noWatchdog exits immediately, like a watchdog that
+// was killed.
 func watchdog() string { return "env " + role + "=watchdog " + os.Args[0] }
 
 const noWatchdog = "true"
@@ -100,11 +100,12 @@ func TestProgramsOfAKilledPlayerAreEnded(t *testing.T) {
 			state := t.TempDir()
 			player, pid := startPlayer(t, g, state, program, noWatchdog)
 			g.Expect(Sweep(t.Context(), state)).To(Succeed())
-			g.Expect(runs(pid)).To(BeTrue(), "the play is in progress")
+			g.Expect(runs(pid)).To(BeTrue(), "the play is still in progress")
 			g.Expect(player.Process.Kill()).To(Succeed())
 			_ = player.Wait()
 			g.Expect(Sweep(t.Context(), state)).To(Succeed())
-			// Sweep has killed it, but a busy machine may take longer to end a process than Sweep waits.
+			// Sweep has killed it, but on a busy machine, a process may exist for a while after it has lost its
+			// environment.
 			g.Eventually(runs).WithArguments(pid).WithTimeout(time.Minute).Should(BeFalse())
 		})
 	}
@@ -118,7 +119,7 @@ func TestOnlyOnePlayUsesACluster(t *testing.T) {
 	_, err = Begin(t.Context(), state, "demo", noWatchdog)
 	g.Expect(err).To(MatchError("a chapter is already being played on this cluster: wait until it ends, or choose another cluster with NAME="))
 	other, err := Begin(t.Context(), state, "other", noWatchdog)
-	g.Expect(err).NotTo(HaveOccurred(), "another cluster")
+	g.Expect(err).NotTo(HaveOccurred(), "another cluster must be free")
 	g.Expect(other.End(t.Context())).To(Succeed())
 	g.Expect(first.End(t.Context())).To(Succeed())
 	again, err := Begin(t.Context(), state, "demo", noWatchdog)
@@ -137,7 +138,7 @@ func TestTheEndOfAPlayEndsItsPrograms(t *testing.T) {
 	t.Cleanup(func() { _ = daemon.Process.Kill() })
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	g.Expect(play.End(ctx)).To(Succeed(), "even after Ctrl-C")
+	g.Expect(play.End(ctx)).To(Succeed(), "the programs must be ended even after Ctrl-C")
 	g.Expect(daemon.Wait()).NotTo(Succeed())
 }
 

@@ -1,6 +1,6 @@
 // Package pages checks Markdown pages: that links lead somewhere, that words are spelt right, and that no phrase
-// belittles readers or makes them read a sentence twice. It also looks for these phrases in the comments of Go files and
-// in the text of the exercises. It ignores code, in blocks and within lines.
+// belittles readers or makes them read a sentence twice. It also looks for these phrases in the comments of Go files
+// and in the text of the exercises. It ignores code, in blocks and within lines.
 package pages
 
 import (
@@ -137,7 +137,8 @@ func (p *page) checkProse(block ast.Node) {
 	}
 }
 
-// checkLink checks that a link within the repository leads to a file, and to a heading in it. Other addresses must be https.
+// checkLink checks that a link within the repository leads to a file, and to a heading in it. Other addresses must
+// begin with https: or mailto:.
 func (p *page) checkLink(destination string, line int) {
 	address, err := url.Parse(destination)
 	switch {

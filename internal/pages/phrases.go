@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// avoided maps words and phrases that readers stumble over to advice for authors.
+// avoided gives authors advice about each word or phrase that makes readers stumble.
 var avoided = map[string]string{
 	"all it holds":    "write: and everything in it",
 	"as one would":    "say who does what",
@@ -36,7 +36,7 @@ var avoided = map[string]string{
 	"whoever":         "give the sentence a subject: anyone who, a user who",
 }
 
-// phrasesPattern matches all avoided phrases, even across the end of a line.
+// phrasesPattern returns a pattern that matches all avoided phrases, even across the end of a line.
 func phrasesPattern() *regexp.Regexp {
 	phrases := make([]string, 0, len(avoided))
 	for phrase := range avoided {

@@ -16,7 +16,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// exercisesFile is the name of the file with a stage's exercises. Learners read the text in its fields textFields.
+// exercisesFile is the name of the file with a stage's exercises. textFields are its fields with text for learners.
 const exercisesFile = "exercises.yaml"
 
 var textFields = []string{"title", "task", "hints"}

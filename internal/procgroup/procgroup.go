@@ -1,9 +1,9 @@
 // Package procgroup runs programs in process groups of their own, and measures and ends whole groups.
 //
 // A program in the workshop's own group would get the terminal's Ctrl-C together with the workshop, and its children
-// might outlive it. If the program has a group of its own, the workshop can decide when to end it, send it a signal that it
-// handles, and also end its children. To the terminal, such a program is a background job, so it can't read
-// from the terminal.
+// might outlive it. If the program has a group of its own, the workshop can decide when to end it, send it a signal that
+// it handles, and also end its children. To the terminal, such a program is a background job, so it can't read from the
+// terminal.
 //
 // A group's ID is the process ID of its leader, which is the program itself.
 //
@@ -19,9 +19,9 @@ import (
 )
 
 const (
-	// killLimit bounds the wait for a killed group.
+	// killLimit bounds the wait for a killed group to end.
 	killLimit = time.Second
-	// interval is the time between two checks of a wait.
+	// interval is the time between two checks whether a group has ended.
 	interval = 10 * time.Millisecond
 )
 
@@ -87,7 +87,7 @@ func End(group int, steps ...Step) bool {
 	if !Lives(group) {
 		return true
 	}
-	_ = syscall.Kill(-group, syscall.SIGKILL) // as above
+	_ = syscall.Kill(-group, syscall.SIGKILL) // an error means that the group has just ended
 	endsWithin(group, killLimit)
 	return false
 }

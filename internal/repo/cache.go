@@ -17,7 +17,7 @@ func CacheDir() (string, error) {
 	}
 	base, err := os.UserCacheDir()
 	if err != nil {
-		return "", fmt.Errorf("no cache directory (%w): set %s to a directory that you can write", err, CacheVariable)
+		return "", fmt.Errorf("no cache directory (%w): set %s to a directory that you can write to", err, CacheVariable)
 	}
 	return filepath.Join(base, "operator-workshop"), nil
 }

@@ -36,7 +36,7 @@ func TestFind(t *testing.T) {
 	g.Expect(os.Symlink(root, link)).To(Succeed())
 	found, err = repo.Find(filepath.Join(link, "01-crd-only"))
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(found.Root).To(Equal(root), "the same path, even through a symbolic link")
+	g.Expect(found.Root).To(Equal(root), "it must be the same path, even through a symbolic link")
 
 	_, err = repo.Find(t.TempDir())
 	g.Expect(err).To(MatchError(ContainSubstring("change into your clone")))
@@ -51,7 +51,7 @@ func TestStages(t *testing.T) {
 	g.Expect(stages).To(HaveLen(3))
 	g.Expect(stages[0]).To(Equal(repo.Stage{Number: 0, Name: "0-operators", Chapter: filepath.Join(root, "docs", "0-operators.md")}))
 	g.Expect(stages[1].Dir).To(Equal(filepath.Join(root, "01-crd-only")))
-	g.Expect(stages[2].Number).To(Equal(10), "by number, not by name")
+	g.Expect(stages[2].Number).To(Equal(10), "stages must be sorted by number, not by name")
 }
 
 func TestStage(t *testing.T) {

@@ -14,16 +14,16 @@ import (
 const mark = `workshop_mark() { case $PS1 in "(workshop) "*) ;; *) PS1="(workshop) $PS1" ;; esac; }
 `
 
-// bashStart is the file for bash --rcfile, which bash reads instead of ~/.bashrc. PROMPT_COMMAND may change the prompt each
-// time, so it also adds the mark.
+// bashStart is the file for bash --rcfile, which bash reads instead of ~/.bashrc. The learner's own PROMPT_COMMAND may
+// change the prompt each time, so the mark is added after it.
 const bashStart = mark + `[ ! -r ~/.bashrc ] || . ~/.bashrc
 PROMPT_COMMAND="${PROMPT_COMMAND:+$PROMPT_COMMAND
 }workshop_mark"
 `
 
 // zshStart is a .zshenv, the first file that zsh reads. It restores ZDOTDIR, so that zsh then reads the learner's own
-// files. zsh calls the functions in precmd_functions before each prompt. With the options, it reads the chapters' commands
-// as bash does: [ and ! may be unquoted, variables are split into words, and # begins a comment.
+// files. zsh calls the functions in precmd_functions before each prompt. With the options, it reads the chapters'
+// commands as bash does: [ and ! may be unquoted, variables are split into words, and # begins a comment.
 const zshStart = mark + `workshop_options() { setopt no_nomatch no_bang_hist sh_word_split interactive_comments; }
 %s
 [ ! -r "${ZDOTDIR:-$HOME}/.zshenv" ] || . "${ZDOTDIR:-$HOME}/.zshenv"

@@ -61,7 +61,7 @@ func (b Builder) Ensure(ctx context.Context, set Set) (int, error) {
 		return 0, err
 	}
 	store := filepath.Join(b.Cache, "tools", key)
-	if err := makeDir(store, "set "+repo.CacheVariable+" to a directory that you can write"); err != nil {
+	if err := makeDir(store, "set "+repo.CacheVariable+" to a directory that you can write to"); err != nil {
 		return 0, err
 	}
 	if err := makeDir(b.bin(), writableCheckout); err != nil {
@@ -181,7 +181,7 @@ func goVersion(ctx context.Context, dir string) (string, error) {
 }
 
 // writableCheckout is the advice for a checkout that is not writable.
-const writableCheckout = "clone the workshop into a directory of yours"
+const writableCheckout = "clone the workshop into a directory of your own"
 
 func makeDir(dir, remedy string) error {
 	err := os.MkdirAll(dir, 0o755)

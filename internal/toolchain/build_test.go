@@ -94,7 +94,7 @@ func TestEnsureBuildsWhatIsMissing(t *testing.T) {
 		g.Expect(c.run(g, "hammer")).To(Equal("hammer"))
 	})
 
-	t.Run("a second checkout with the same pins takes them from the cache", func(t *testing.T) {
+	t.Run("a second checkout with the same pins takes the tools from the cache", func(t *testing.T) {
 		g := NewWithT(t)
 		second := newCourse(t, "hammer", "saw")
 		second.cache = c.cache
@@ -192,7 +192,7 @@ func TestBuildFailures(t *testing.T) {
 			func(_ *testing.T, c *course) {
 				c.cache = filepath.Join(c.root, "tools", "go.mod")
 			},
-			"set WORKSHOP_CACHE to a directory that you can write",
+			"set WORKSHOP_CACHE to a directory that you can write to",
 		},
 		"a Go that is too old": {
 			func(t *testing.T, c *course) {
@@ -203,7 +203,7 @@ func TestBuildFailures(t *testing.T) {
 		},
 		"a checkout that cannot be written": {
 			func(t *testing.T, c *course) { c.write(t, "bin", "no folder") },
-			"clone the workshop into a directory of yours",
+			"clone the workshop into a directory of your own",
 		},
 		"no go command": {
 			func(t *testing.T, _ *course) { t.Setenv("PATH", t.TempDir()) },
@@ -259,7 +259,7 @@ func TestPrefetch(t *testing.T) {
 
 	c.out.Reset()
 	g.Expect(builder.Prefetch(t.Context())).To(Succeed())
-	g.Expect(c.out.String()).To(BeEmpty(), "nothing has changed")
+	g.Expect(c.out.String()).To(BeEmpty(), "it must download nothing, because nothing has changed")
 
 	t.Setenv("GOPROXY", "off")
 	t.Setenv("GOMODCACHE", t.TempDir())

@@ -28,7 +28,7 @@ var causes = []struct {
 	},
 	{
 		signs:  []string{"read-only file system", "permission denied"},
-		remedy: "Go cannot write its caches: set GOCACHE and GOMODCACHE to directories that you can write",
+		remedy: "Go cannot write its caches: set GOCACHE and GOMODCACHE to directories that you can write to",
 	},
 	{
 		signs:  []string{"signal: killed"},
@@ -36,8 +36,8 @@ var causes = []struct {
 	},
 }
 
-// explain returns a one-line error that says what to do about a failed go command. It searches the command's output or, if
-// that is nil, the standard error that exec.Cmd.Output has captured.
+// explain returns a one-line error that says what to do about a failed go command. It searches the command's output or,
+// if that is nil, the standard error that exec.Cmd.Output has captured.
 func explain(err error, output []byte) error {
 	var exit *exec.ExitError
 	if errors.Is(err, exec.ErrNotFound) {

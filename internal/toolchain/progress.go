@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// progress shows what is being built. On a terminal, the current line counts the seconds. Elsewhere, there is one line for
-// each finished component.
+// progress shows what is being built. On a terminal, the current line counts the seconds. Elsewhere, there is one line
+// for each component, written when the component is done or has failed.
 type progress struct {
 	out      io.Writer
 	terminal bool
