@@ -57,6 +57,6 @@ func TestTheBundleTellsTheOperatorItsNamespaces(t *testing.T) {
 		return variables[name].Value
 	})
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(options.Namespaces).To(Equal([]string{"a", "b"}), "OLM separates namespaces by commas")
+	g.Expect(options.Namespaces).To(Equal([]string{"a", "b"}), "OLM separates namespaces with commas")
 	g.Expect(image).To(Equal(controller.DefaultImage))
 }

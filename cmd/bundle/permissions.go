@@ -10,7 +10,7 @@ import (
 
 const rbac = rbacv1.GroupName
 
-// permissions are what the operator's service account may do.
+// permissions are the rules for the operator's service account, and the RBAC objects of others.
 type permissions struct {
 	account string
 	// namespaced lists the rules that RoleBindings grant. OLM grants them in the operator's namespace and in each

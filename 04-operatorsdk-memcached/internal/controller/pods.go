@@ -11,7 +11,7 @@ import (
 const (
 	// crashing is the message for a container that has exited more than once.
 	crashing = "its container keeps crashing"
-	// crashWindow is how long that container counts as crashing after its last
+	// crashWindow is how long a container counts as crashing after its last
 	// exit. The kubelet uses the same time: it resets the back-off of a container
 	// that has run for ten minutes.
 	crashWindow = 10 * time.Minute

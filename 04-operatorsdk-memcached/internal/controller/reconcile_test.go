@@ -88,7 +88,7 @@ func (p pausesBetween) When(request reconcile.Request) time.Duration {
 	return pause
 }
 
-func TestConflictBacksOffAndCounts(t *testing.T) {
+func TestConflictIsRetriedWithBackoffAndCounted(t *testing.T) {
 	g := NewWithT(t)
 	conflict := apierrors.NewConflict(schema.GroupResource{Group: "cache.example.com", Resource: "memcacheds"}, "sessions", errors.New("changed"))
 	reconciler := testReconciler(t, interceptor.Funcs{
@@ -173,7 +173,7 @@ func TestBlockedChildIsReported(t *testing.T) {
 
 // If the Deployment is blocked and another child fails, the status reports the blocker, and the queue retries the
 // error.
-func TestRetriesBesideABlocker(t *testing.T) {
+func TestReconcileReturnsErrorsDespiteABlocker(t *testing.T) {
 	g := NewWithT(t)
 	outage := apierrors.NewInternalError(errors.New("etcd"))
 	conflicting := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "sessions"}}

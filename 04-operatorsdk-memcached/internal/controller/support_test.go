@@ -45,7 +45,7 @@ func testOptions(namespaces ...string) manager.Options {
 	return options
 }
 
-// managerOptions turns the options into the manager's, as cmd/main.go does.
+// managerOptions converts the options to controller-runtime's, as cmd/main.go does.
 func managerOptions(ctx context.Context, options manager.Options) ctrl.Options {
 	return options.ForManager(ctx, ctrl.Options{
 		Scheme:           scheme,
@@ -248,7 +248,7 @@ func expectGone(ctx context.Context, object client.Object) {
 }
 
 // expectEvents waits until the Events about the Memcached are exactly those given, such as "Warning Refused". An Event
-// that happens twice is listed twice.
+// that is created twice is listed twice. A series adds an entry such as "Refused, 2 times".
 func expectEvents(ctx context.Context, memcached *cachev1alpha1.Memcached, want ...string) {
 	GinkgoHelper()
 	eventually(ctx, func(g Gomega) {

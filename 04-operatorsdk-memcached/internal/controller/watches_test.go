@@ -44,8 +44,8 @@ func TestVisiblyChanged(t *testing.T) {
 func TestFailuresAreVisible(t *testing.T) {
 	g := NewWithT(t)
 	pull, turn, crash := waiting(storedPod("a"), "ErrImagePull"), waiting(storedPod("a"), "ImagePullBackOff"), waiting(storedPod("a"), "CrashLoopBackOff")
-	g.Expect(visiblyChanged.Update(event.UpdateEvent{ObjectOld: &pull, ObjectNew: &turn})).To(BeFalse(), "two reasons for the same failure alternate")
-	g.Expect(visiblyChanged.Update(event.UpdateEvent{ObjectOld: &turn, ObjectNew: &crash})).To(BeTrue(), "it is another failure")
+	g.Expect(visiblyChanged.Update(event.UpdateEvent{ObjectOld: &pull, ObjectNew: &turn})).To(BeFalse(), "reasons for the same failure alternate, which must not queue the Memcached")
+	g.Expect(visiblyChanged.Update(event.UpdateEvent{ObjectOld: &turn, ObjectNew: &crash})).To(BeTrue(), "another failure must queue the Memcached")
 }
 
 // waitingStatus returns the status of a pod whose container waits, but which still counts as ready.

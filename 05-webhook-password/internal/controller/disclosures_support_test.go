@@ -93,7 +93,8 @@ func (d *disclosures) sizes() (texts map[string]int, secrets int) {
 // needle is one way to print a secret value.
 type needle struct{ form, value string }
 
-// leaks reports every secret that occurs in a text, in any form. The report does not contain the value.
+// leaks reports every secret that occurs in a text, in any of the forms that formsOf returns. The report does not
+// contain the value.
 func (d *disclosures) leaks() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -77,7 +77,7 @@ var _ = Describe("a manager", func() {
 		stop()
 		lists, names, whole := requests.seen()
 		Expect(lists).NotTo(BeEmpty())
-		Expect(lists).To(HaveEach("app.kubernetes.io/managed-by=password-operator"), "the API server sends what the selector asks for, see CacheByObject in password_controller.go")
+		Expect(lists).To(HaveEach("app.kubernetes.io/managed-by=password-operator"), "the API server sends every Secret that the selector matches, see CacheByObject in password_controller.go")
 		Expect(names).To(And(HaveEach(BeElementOf("mine", "theirs")), ContainElement("theirs")), "see findSecret in secret.go")
 		Expect(whole).NotTo(ContainElement("theirs"), "the metadata is enough to find the owner: see lookUp in secret.go")
 	}, SpecTimeout(specTimeout))

@@ -229,7 +229,7 @@ func expectGone(ctx context.Context, object client.Object) {
 }
 
 // expectEvents waits until the events about the Password are exactly these, such as "Warning Edited". An event that
-// happens twice is listed twice.
+// is created twice is listed twice. A series adds an entry such as "Edited, 2 times".
 func expectEvents(ctx context.Context, password *secretv1.Password, want ...string) {
 	GinkgoHelper()
 	eventually(ctx, func(g Gomega) {

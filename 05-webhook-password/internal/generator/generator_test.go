@@ -179,7 +179,7 @@ func expectPolicy(g Gomega, generated string, policy secretv1.PasswordPolicy) {
 		letters += password.UpperLetters
 	}
 	length, different := len(generated), map[rune]bool{} // numbers, because Gomega prints the values that it compares
-	g.Expect(length).To(BeEquivalentTo(policy.Length), "the length is not what the policy says")
+	g.Expect(length).To(BeEquivalentTo(policy.Length), "the length must be that of the policy")
 	g.Expect(counted(password.Digits)).To(Equal(count(policy, secretv1.ClassDigit)))
 	g.Expect(counted(password.Symbols)).To(Equal(count(policy, secretv1.ClassSymbol)))
 	g.Expect(counted(letters)).To(Equal(int(policy.Length)-count(policy, secretv1.ClassDigit)-count(policy, secretv1.ClassSymbol)), "all other characters should be allowed letters")

@@ -153,19 +153,19 @@ func deleteCases() map[string]admissionCase {
 // alphaCases are sent in v1alpha1, so the API server converts them first.
 func alphaCases() map[string]admissionCase {
 	return map[string]admissionCase{
-		"v1alpha1: the defaults":         {new: alpha("new", 20, 5, 0)},
-		"v1alpha1: 10 digits once":       {new: alpha("new", 30, 10, 0, alphaOnce)},
-		"v1alpha1: 11 digits once":       {new: alpha("new", 30, 11, 0, alphaOnce), refused: "spec.policy.require[0].count: Invalid value: 11: " + tooManyDigits},
-		"v1alpha1: 31 symbols once":      {new: alpha("new", 60, 0, 31, alphaOnce), refused: tooManySymbols},
-		"v1alpha1: 53 letters once":      {new: alpha("new", 53, 0, 0, alphaOnce), refused: "leaves 53 characters for letters, " + manyLetters},
-		"v1alpha1: 26 small once":        {new: alpha("new", 26, 0, 0, alphaOnce, alphaLower)},
-		"v1alpha1: 27 small once":        {new: alpha("new", 27, 0, 0, alphaOnce, alphaLower), refused: manySmall},
-		"v1alpha1: 8 letters":            {new: alpha("new", 8, 0, 0), warning: "of only 45 bits"},
-		"v1alpha1: another length":       {old: alpha("longer", 20, 5, 0), new: alpha("longer", 21, 5, 0)},
-		"v1alpha1: an impossible length": {old: alpha("too-long", 52, 0, 0, alphaOnce), new: alpha("too-long", 53, 0, 0, alphaOnce), refused: manyLetters},
-		"v1alpha1: an ordinary one":      {old: alpha("ordinary-alpha", 20, 5, 0)},
-		"v1alpha1: a protected one":      {old: alpha("protected-alpha", 20, 5, 0, alphaProtected), refused: protected, forbidden: true},
-		"v1alpha1: no letter is needed":  {new: alpha("new", 10, 10, 0, alphaOnce), warning: "of only 21 bits"},
+		"v1alpha1: the defaults":          {new: alpha("new", 20, 5, 0)},
+		"v1alpha1: 10 digits once":        {new: alpha("new", 30, 10, 0, alphaOnce)},
+		"v1alpha1: 11 digits once":        {new: alpha("new", 30, 11, 0, alphaOnce), refused: "spec.policy.require[0].count: Invalid value: 11: " + tooManyDigits},
+		"v1alpha1: 31 symbols once":       {new: alpha("new", 60, 0, 31, alphaOnce), refused: tooManySymbols},
+		"v1alpha1: 53 letters once":       {new: alpha("new", 53, 0, 0, alphaOnce), refused: "leaves 53 characters for letters, " + manyLetters},
+		"v1alpha1: 26 small letters once": {new: alpha("new", 26, 0, 0, alphaOnce, alphaLower)},
+		"v1alpha1: 27 small letters once": {new: alpha("new", 27, 0, 0, alphaOnce, alphaLower), refused: manySmall},
+		"v1alpha1: 8 letters":             {new: alpha("new", 8, 0, 0), warning: "of only 45 bits"},
+		"v1alpha1: another length":        {old: alpha("longer", 20, 5, 0), new: alpha("longer", 21, 5, 0)},
+		"v1alpha1: an impossible length":  {old: alpha("too-long", 52, 0, 0, alphaOnce), new: alpha("too-long", 53, 0, 0, alphaOnce), refused: manyLetters},
+		"v1alpha1: an ordinary one":       {old: alpha("ordinary-alpha", 20, 5, 0)},
+		"v1alpha1: a protected one":       {old: alpha("protected-alpha", 20, 5, 0, alphaProtected), refused: protected, forbidden: true},
+		"v1alpha1: no letter is needed":   {new: alpha("new", 10, 10, 0, alphaOnce), warning: "of only 21 bits"},
 	}
 }
 

@@ -152,10 +152,10 @@ func TestPoliciesAndWebhookAgreeOnNames(t *testing.T) {
 			messages := fixed.decide(g, "UPDATE", object, changed)
 			_, err = (&webhookv1.PasswordCustomValidator{}).ValidateUpdate(t.Context(), old, changed)
 			if err == nil {
-				g.Expect(messages).To(BeEmpty(), "from %q to %q", before, after)
+				g.Expect(messages).To(BeEmpty(), "a change from %q to %q must be allowed", before, after)
 				continue
 			}
-			g.Expect(messages).To(HaveLen(1), "from %q to %q", before, after)
+			g.Expect(messages).To(HaveLen(1), "a change from %q to %q must be refused", before, after)
 			g.Expect(err.Error()).To(ContainSubstring(messages[0]), "from %q to %q: the policy's message should be the webhook's", before, after)
 		}
 	}
