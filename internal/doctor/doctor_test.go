@@ -23,7 +23,7 @@ func program(t *testing.T, name, prints string) {
 	t.Setenv("PATH", dir)
 }
 
-func TestGo(t *testing.T) {
+func TestCheckGo(t *testing.T) {
 	r := repo.Repo{Root: t.TempDir()}
 	if err := os.WriteFile(filepath.Join(r.Root, "go.mod"), []byte("module x\n\ngo 1.26.0\n"), 0o644); err != nil {
 		t.Fatal(err)
@@ -54,7 +54,7 @@ func TestGo(t *testing.T) {
 	})
 }
 
-func TestTool(t *testing.T) {
+func TestCheckTool(t *testing.T) {
 	pattern := regexp.MustCompile(`GNU Make ([0-9.]+)`)
 	cases := map[string]struct {
 		prints string

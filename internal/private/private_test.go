@@ -13,7 +13,7 @@ import (
 	"example.com/operator-workshop/internal/private"
 )
 
-func TestOnlyTheOwnerReads(t *testing.T) {
+func TestOnlyTheOwnerHasAccess(t *testing.T) {
 	g := NewWithT(t)
 	dir := filepath.Join(t.TempDir(), "new", "below")
 	g.Expect(private.MakeDir(dir)).To(Succeed())

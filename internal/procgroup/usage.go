@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Usage is what all processes of a group use together.
+// Usage counts the resources that all processes of a group use together.
 type Usage struct {
 	// Threads counts at least one for each process. Files counts open files, including connections.
 	Threads, Files int

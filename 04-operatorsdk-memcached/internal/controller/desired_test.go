@@ -107,7 +107,7 @@ func TestPodsAreRestricted(t *testing.T) {
 	}
 }
 
-func TestImages(t *testing.T) {
+func TestImageAndPullPolicy(t *testing.T) {
 	for _, image := range []string{
 		"memcached",
 		"memcached:1.6.39-alpine",

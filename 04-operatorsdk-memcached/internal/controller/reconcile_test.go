@@ -187,7 +187,7 @@ func TestReconcileReturnsErrorsDespiteABlocker(t *testing.T) {
 	g.Expect(memcached.Status.Conditions).To(ContainElement(And(HaveField("Type", cachev1alpha1.ConditionDegraded), HaveField("Reason", cachev1alpha1.ReasonNameTaken))))
 }
 
-func TestLooksAgainWhenACrashIsLongAgo(t *testing.T) {
+func TestReconcileRequeuesUntilACrashNoLongerCounts(t *testing.T) {
 	g := NewWithT(t)
 	memcached := newMemcached()
 	pod := crashed(storedPod("sessions-1"), 2, noon.Add(-4*time.Minute))

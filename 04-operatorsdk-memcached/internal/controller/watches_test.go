@@ -41,7 +41,7 @@ func TestVisiblyChanged(t *testing.T) {
 	}
 }
 
-func TestFailuresAreVisible(t *testing.T) {
+func TestVisiblyChangedComparesFailures(t *testing.T) {
 	g := NewWithT(t)
 	pull, turn, crash := waiting(storedPod("a"), "ErrImagePull"), waiting(storedPod("a"), "ImagePullBackOff"), waiting(storedPod("a"), "CrashLoopBackOff")
 	g.Expect(visiblyChanged.Update(event.UpdateEvent{ObjectOld: &pull, ObjectNew: &turn})).To(BeFalse(), "reasons for the same failure alternate, which must not queue the Memcached")

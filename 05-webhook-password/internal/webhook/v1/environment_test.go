@@ -121,7 +121,8 @@ func (e *environment) startServer(ctx context.Context) error {
 	return nil
 }
 
-// askWebhooksAndPolicies installs copies of config/webhook and config/policies, each for one namespace.
+// askWebhooksAndPolicies installs copies of config/webhook and config/policies, each for one namespace, and labels the
+// two namespaces.
 func (e *environment) askWebhooksAndPolicies(ctx context.Context) error {
 	copies, err := e.readCopies(ctx)
 	if err != nil {
