@@ -192,7 +192,7 @@ func (p *process) conversion(g *WithT) *apiextensionsv1.CustomResourceConversion
 	return crd.Spec.Conversion
 }
 
-// newAPIServer returns controller-runtime's fake client, and adds what that lacks: UIDs, deletions that fail if the UID
+// newAPIServer returns controller-runtime's fake client, and adds what it lacks: UIDs, deletions that fail if the UID
 // is another one, and status 422 for a JSON patch whose test fails.
 func newAPIServer(known *runtime.Scheme, stored ...client.Object) client.Client {
 	return fake.NewClientBuilder().WithScheme(known).WithObjects(stored...).WithInterceptorFuncs(interceptor.Funcs{

@@ -15,7 +15,7 @@ const mark = `workshop_mark() { case $PS1 in "(workshop) "*) ;; *) PS1="(worksho
 `
 
 // bashStart is the file for bash --rcfile, which bash reads instead of ~/.bashrc. The learner's own PROMPT_COMMAND may
-// change the prompt each time, so the mark is added after it.
+// change the prompt each time, so the mark is added after it has run.
 const bashStart = mark + `[ ! -r ~/.bashrc ] || . ~/.bashrc
 PROMPT_COMMAND="${PROMPT_COMMAND:+$PROMPT_COMMAND
 }workshop_mark"

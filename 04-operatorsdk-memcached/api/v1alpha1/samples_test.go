@@ -41,5 +41,5 @@ func TestInvalidSamplesHaveARefusedConnectionLimit(t *testing.T) {
 func TestConsolesShowTheConnectionLimit(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(readFile(g, "manifests/bases/memcached-operator.clusterserviceversion.yaml")).To(ContainSubstring("path: maxConnections"),
-		"the field needs a descriptor, as operator-sdk would generate from the field's marker")
+		"the field needs a descriptor such as operator-sdk would generate from its marker")
 }

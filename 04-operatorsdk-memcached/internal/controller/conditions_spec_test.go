@@ -59,7 +59,7 @@ var _ = Describe("the conditions", func() {
 			setReady(ctx, &pods[step.pod], step.ready)
 			expectConditions(ctx, memcached, step.want)
 		}
-		Expect(podsOf(ctx, Default, memcached)).To(HaveEach(HaveField("Name", BeElementOf(memcached.Status.Nodes))), "no pod must be replaced")
+		Expect(podsOf(ctx, Default, memcached)).To(HaveEach(HaveField("Name", BeElementOf(memcached.Status.Nodes))), "no pod may be replaced")
 		expectEvents(ctx, memcached, "Normal EnoughPods", "Normal EnoughPods")
 	}, SpecTimeout(specTimeout))
 

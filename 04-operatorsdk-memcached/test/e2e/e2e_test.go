@@ -23,7 +23,7 @@ var _ = Describe("the manager", Ordered, func() {
 		Expect(strings.Fields(nodes)).To(ConsistOf(podsOf(ctx, "memcached-full")), "the status must name the pods")
 		Eventually(addressed).WithContext(ctx).WithArguments("memcached-full").Should(ConsistOf(podsOf(ctx, "memcached-full")), "the headless Service must have the address of each pod")
 		budgets := incluster.Kubectl(ctx, "get", "poddisruptionbudgets", "--namespace="+memcachedNamespace, "--output=name")
-		Expect(strings.Fields(budgets)).To(ConsistOf("poddisruptionbudget.policy/memcached-full"), "only a Memcached with several pods must have one")
+		Expect(strings.Fields(budgets)).To(ConsistOf("poddisruptionbudget.policy/memcached-full"), "only a Memcached with several pods may have one")
 	}, SpecTimeout(incluster.Timeout))
 
 	It("runs a memcached that answers in each pod, with the memory that the spec asks for", func(ctx SpecContext) {
