@@ -115,7 +115,7 @@ bench: tools ## Measure what docs/benchmarks.md reports (BUILD=1: a cold build; 
 	@$(WORKSHOP) bench $(if $(call given,BUILD),--build) $(if $(call given,LOAD),--load) $(if $(call given,STAGE),--stage $(STAGE)) $(if $(call given,N),--resources $(N)) $(if $(call given,IDLE),--idle $(IDLE))
 
 .PHONY: generate
-generate: tools ## Regenerate everything that is generated
+generate: tools ## Regenerate the listings in the chapters, the manifests and all generated code
 	$(WORKSHOP) snippets
 	cp tools/go.mod controlplane/pins/go.mod.txt && cp tools/go.sum controlplane/pins/go.sum.txt
 	go generate ./internal/greeting
@@ -136,7 +136,7 @@ verify: generate ## Fail if generated or module files are out of date, code is n
 	@untracked=$$(git ls-files --others --exclude-standard); [ -z "$$untracked" ] || { echo "untracked files, commit or ignore them: $$untracked"; exit 1; }
 
 .PHONY: verify-exercises
-verify-exercises: tools ## Show that each step's check fails before the step is solved, and passes after it (BREAKS=1: also the breaks)
+verify-exercises: tools ## Show that each step's check fails before the step is solved, and passes afterwards (BREAKS=1: also the breaks)
 	@$(WORKSHOP) verify-exercises $(if $(call given,BREAKS),--breaks)
 
 .PHONY: lint

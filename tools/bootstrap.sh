@@ -1,7 +1,7 @@
 #!/bin/sh
 # Builds bin/workshop, the command behind the Makefile. It builds outside the workspace, so that a stage with a broken
 # go.mod doesn't break the other make targets. It prints nothing if bin/workshop is up to date, a line if a build takes
-# time, and on a failure a last line that says what to do.
+# time, and after a failure a last line with the reason or the remedy.
 set -u
 # A learner's shell may change where cd goes and what go builds for.
 unset CDPATH
@@ -36,7 +36,7 @@ explain() {
 	*"read-only file system"* | *"permission denied"*) fail "Go cannot write its caches or bin/: set GOCACHE, GOMODCACHE and WORKSHOP_CACHE to directories that you can write to ($(echo "$1" | grep -E 'read-only|permission' | head -n 1))" ;;
 	*"dial tcp"* | *"no such host"* | *"proxyconnect"* | *"timeout"* | *"connection refused"* | *"network is unreachable"* | *"GOPROXY=off"*)
 		[ ! -x bin/workshop ] || outdated "$1"
-		fail "Go modules could not be downloaded: connect to the internet (or set GOPROXY to a module proxy that you reach) and run the same command again"
+		fail "Go modules could not be downloaded: connect to the internet (or set GOPROXY to a module proxy that you can reach) and run the same command again"
 		;;
 	esac
 	echo "$1" >&2

@@ -1,5 +1,5 @@
-# Settings for images that the stages' Makefiles share. Each of them sets PROGRAM, the program's name, and PACKAGE, the
-# Go package that it is built from.
+# The Makefiles of stages 2 to 6 share these settings for building images. Each of them sets PROGRAM, the program's name,
+# and PACKAGE, the Go package that it is built from.
 
 # The absolute path, for recipes that change into a folder.
 KUSTOMIZE_PATH = $(if $(findstring /,$(KUSTOMIZE)),$(abspath $(KUSTOMIZE)),$(KUSTOMIZE))

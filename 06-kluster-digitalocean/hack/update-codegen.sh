@@ -1,5 +1,5 @@
 #!/bin/sh
-# Regenerates the code that is generated from pkg/apis: DeepCopy functions, the client, its apply
+# Regenerates the code that is derived from the types in pkg/apis: DeepCopy functions, the client, its apply
 # configurations, listers and informers. The calls are those of kube_codegen.sh in k8s.io/code-generator; the
 # generators are the repository's pinned tools, so that neither a vendor folder nor a checkout is needed.
 set -eu

@@ -28,7 +28,7 @@ func (a *app) stagesWithExercises() (found []*exercise.Stage, err error) {
 	return found, nil
 }
 
-// fillBoxes writes the boxes of the exercises into the chapters, and the tests of the steps into a page of their own.
+// fillBoxes writes the boxes of the exercises into the chapters, and tables of the steps' tests into docs/exercises.md.
 // With check, it writes nothing, and fails if something is out of date.
 func (a *app) fillBoxes(out io.Writer, check bool) error {
 	stages, err := a.stagesWithExercises()
@@ -45,7 +45,7 @@ func (a *app) fillBoxes(out io.Writer, check bool) error {
 	})
 }
 
-// fill replaces the text of a page with the result of change.
+// fill replaces the text of a page with the result of change. With check, it fails instead if the two differ.
 func (a *app) fill(out io.Writer, path string, check bool, change func(text string) (string, error)) error {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -26,20 +26,20 @@ func validatePlay(stage repo.Stage, verbs []string, step string) error {
 	return nil
 }
 
-// checkPlay is `make stage-N check PLAY=1`.
+// checkPlay implements `make stage-N check PLAY=1`.
 func (a *app) checkPlay(cmd *cobra.Command, own *exercise.Copy) error {
 	broken, _, err := own.Broken()
 	if err != nil {
 		return err
 	}
 	if broken != nil {
-		return fmt.Errorf("your copy has the break %s, so the chapter can't be played with it: fix it first, `make stage-%d check`", broken.Name, own.Number)
+		return fmt.Errorf("the chapter can't be played while your copy contains the break %s: fix the break first; `make stage-%d check` shows what fails", broken.Name, own.Number)
 	}
 	return a.checkThen(cmd.Context(), cmd.OutOrStdout(), own, "", func() error { return a.playDone(cmd, own) })
 }
 
-// playDone plays the chapter with the learner's copy, up to the last section whose steps are all done. If a command
-// fails, the check fails. Output that differs is only shown, because learners may choose their own words.
+// playDone plays the chapter with the learner's copy, up to the last section whose steps are all done. If a command fails
+// or takes too long, the check fails. Output that differs is only shown, because learners may choose their own words.
 func (a *app) playDone(cmd *cobra.Command, own *exercise.Copy) error {
 	out := cmd.OutOrStdout()
 	next, err := own.Next()

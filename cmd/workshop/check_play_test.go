@@ -99,7 +99,7 @@ func (c checkout) checkPlays(t *testing.T) {
 		Not(ContainSubstring("Step 1.2a")),
 	))
 	write("return b +")
-	g.Expect(check()).NotTo(ContainSubstring("Playing"), "the program does not compile")
+	g.Expect(check()).NotTo(ContainSubstring("Playing"), "a program that does not compile must not be played")
 	write("return a + b")
 
 	stage("solve", "STEP=1.2a")
@@ -108,7 +108,7 @@ func (c checkout) checkPlays(t *testing.T) {
 	g.Expect(status).To(BeZero(), out)
 	g.Expect(out).To(And(ContainSubstring("still done  1.2b"), ContainSubstring("Up to section 1.2, your copy"), ContainSubstring("All 3 steps of stage 9 are done")))
 	stage("break", "sum")
-	g.Expect(check()).To(ContainSubstring("your copy has the break sum, so the chapter can't be played with it: fix it first"))
+	g.Expect(check()).To(ContainSubstring("the chapter can't be played while your copy contains the break sum: fix the break first"))
 
 	// This stage needs no control plane, but one that does would leave it to the next check.
 	out, status = c.run(t, ".", nil, "make", "down", "NAME=no-cluster")

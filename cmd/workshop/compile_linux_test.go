@@ -35,7 +35,7 @@ func compileBench(t *testing.T) (command, stop, slept string) {
 	return fmt.Sprintf("'%s' 'the operator' slow", filepath.Join(r.Root, "tools", "compile.sh")), stop, slept
 }
 
-func TestALongCompileSaysWhatItDoes(t *testing.T) {
+func TestALongCompilationSaysWhatIsCompiled(t *testing.T) {
 	if _, err := exec.LookPath("script"); err != nil {
 		t.Skip("this machine has no script command, which gives a program a terminal")
 	}
@@ -56,7 +56,7 @@ func TestALongCompileSaysWhatItDoes(t *testing.T) {
 	g.Expect(terminal.ProcessState.ExitCode()).To(Equal(7), "the status must be the command's own")
 }
 
-func TestACompileWithoutATerminalAddsNothing(t *testing.T) {
+func TestCompilingWithoutATerminalPrintsNothing(t *testing.T) {
 	g := NewWithT(t)
 	command, stop, slept := compileBench(t)
 	g.Expect(os.WriteFile(stop, nil, 0o600)).To(Succeed())

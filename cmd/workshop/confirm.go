@@ -25,7 +25,7 @@ func (a *app) confirmCommand() *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			kubeconfig := os.Getenv("KUBECONFIG")
-			agreed := a.yes && classroom.IsCopy(a.repo, kubeconfig) // as in a command of a chapter
+			agreed := a.yes && classroom.IsCopy(a.repo, kubeconfig) // the learner agreed when the chapter began
 			if !agreed && !classroom.IsClassroom(a.repo, kubeconfig) {
 				a.provider = providers.Current
 				a.confirm = a.ask(cmd.InOrStdin(), cmd.ErrOrStderr())

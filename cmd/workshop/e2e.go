@@ -20,9 +20,9 @@ func (a *app) e2eCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "e2e STAGE",
 		Short: "Test a stage's operator end to end in a kind cluster made for the test",
-		Long: "e2e makes a kind cluster named e2e-STAGE, builds the image of the stage's operator and loads it there,\n" +
+		Long: "e2e makes a kind cluster named e2e-STAGE, loads the image of the stage's operator there (--build builds it first),\n" +
 			"runs the specs in test/e2e, plays the chapter, and removes the cluster, even after a failure, unless you add --keep.\n" +
-			"With --cluster=current it uses the cluster of your kubeconfig, which must be able to pull the image.",
+			"With --cluster=current, it uses the cluster of your kubeconfig, whose nodes must be able to pull the image.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			stage, err := a.repo.Stage(args[0])

@@ -151,7 +151,7 @@ func (c checkout) stagesAsk(t *testing.T) {
 	})
 }
 
-// killedPlay kills the player at many points. Each time, nothing may keep running, and the next play must work.
+// killedPlay kills the player at different points. Each time, nothing may keep running, and the next play must work.
 func (c checkout) killedPlay(t *testing.T) {
 	settings := []string{"KUBECONFIG=" + foreignCluster(t), "WORKSHOP_CLUSTER=current", "WORKSHOP_YES=1"}
 	const (

@@ -47,35 +47,35 @@ func TestMakeHelpListsEverything(t *testing.T) {
 	}
 }
 
-func TestMakeRefusesWhatDoesNotExist(t *testing.T) {
+func TestMakeRefusesMistakes(t *testing.T) {
 	cases := map[string]struct {
 		args []string
 		want string
 	}{
-		"a stage":                    {[]string{"stage-9"}, `there is no stage "stage-9": choose one of 0, 1, 2, 3, 4, 5, 6`},
-		"a stage before a verb":      {[]string{"stage-9", "test"}, `there is no stage "stage-9": choose one of 0, 1, 2, 3, 4, 5, 6`},
-		"a word for a stage":         {[]string{"stage-one"}, `there is no stage "stage-one"`},
-		"a verb":                     {[]string{"stage-1", "tests"}, `stage 1 has no target "tests": choose from help, install`},
-		"a misspelled verb":          {[]string{"stage-1", "chek"}, "for your own copy: start, check, watch"},
-		"a stage without targets":    {[]string{"stage-0", "install"}, "stage 0 has only a chapter"},
-		"a step of a chapter":        {[]string{"stage-1", "FROM=1.99"}, "docs/1-crd-only.md has no step 1.99: choose one of 1.1, 1.2, 1.3, "},
-		"a step before a verb":       {[]string{"stage-1", "test", "FROM=1.2"}, "FROM goes only with a chapter: `make stage-1 FROM=1.2`, without test"},
-		"a play without check":       {[]string{"stage-1", "PLAY=1"}, "PLAY=1 goes with check: `make stage-1 check PLAY=1`; `make stage-1 OWN=1` only plays"},
-		"a play with another verb":   {[]string{"stage-1", "hint", "PLAY=1"}, "PLAY=1 goes with check, not with hint: `make stage-1 check PLAY=1`"},
-		"a play of one step":         {[]string{"stage-1", "check", "PLAY=1", "STEP=1.2a"}, "so it takes no STEP"},
-		"a play without exercises":   {[]string{"stage-8", "check", "PLAY=1"}, "stage 8 has no exercises"},
-		"a target":                   {[]string{"upp"}, "there is no target upp"},
-		"a stage to reset to":        {[]string{"reset", "STAGE=9"}, `there is no stage "9"`},
-		"a provider":                 {[]string{"up", "CLUSTER=minikube"}, "choose one of embedded, kind, current"},
-		"a name with capitals":       {[]string{"up", "NAME=Demo"}, `cluster name "Demo"`},
-		"a word for a port":          {[]string{"up", "PORT=https"}, `--port takes a number, not "https"`},
-		"a missing kubeconfig":       {[]string{"up", "CLUSTER=current", "KUBECONFIG=/nowhere/config"}, "there is no kubeconfig /nowhere/config"},
-		"an image without a name":    {[]string{"kind-load", "CLUSTER=kind"}, "which image? say IMG=NAME:TAG"},
-		"an image without kind":      {[]string{"kind-load", "IMG=operator:v1"}, "not with CLUSTER=embedded: say CLUSTER=kind"},
-		"a negative number of nodes": {[]string{"up", "NODES=-1"}, "-1 nodes"},
-		"a cluster without commands": {[]string{"stage-8", "CLUSTER=kind"}, "docs/8-aggregated-api.md has no commands for CLUSTER=kind"},
-		"a stage without exercises":  {[]string{"stage-8", "check"}, "stage 8 has no exercises: `make stage-8` plays its chapter"},
-		"a stage's cluster provider": {[]string{"stage-1", "CLUSTER=minikube"}, "choose one of embedded, kind, current"},
+		"an unknown stage":                                 {[]string{"stage-9"}, `there is no stage "stage-9": choose one of 0, 1, 2, 3, 4, 5, 6`},
+		"an unknown stage with a verb":                     {[]string{"stage-9", "test"}, `there is no stage "stage-9": choose one of 0, 1, 2, 3, 4, 5, 6`},
+		"a word instead of the stage's number":             {[]string{"stage-one"}, `there is no stage "stage-one"`},
+		"an unknown verb":                                  {[]string{"stage-1", "tests"}, `stage 1 has no target "tests": choose from help, install`},
+		"a misspelled verb of the exercises":               {[]string{"stage-1", "chek"}, "for your own copy: start, check, watch"},
+		"a verb for a stage without targets":               {[]string{"stage-0", "install"}, "stage 0 has only a chapter"},
+		"an unknown step of a chapter":                     {[]string{"stage-1", "FROM=1.99"}, "docs/1-crd-only.md has no step 1.99: choose one of 1.1, 1.2, 1.3, "},
+		"FROM with a verb":                                 {[]string{"stage-1", "test", "FROM=1.2"}, "FROM goes only with a chapter: `make stage-1 FROM=1.2`, without test"},
+		"PLAY without check":                               {[]string{"stage-1", "PLAY=1"}, "PLAY=1 goes with check: `make stage-1 check PLAY=1`; `make stage-1 OWN=1` only plays"},
+		"PLAY with another verb":                           {[]string{"stage-1", "hint", "PLAY=1"}, "PLAY=1 goes with check, not with hint: `make stage-1 check PLAY=1`"},
+		"PLAY with a STEP":                                 {[]string{"stage-1", "check", "PLAY=1", "STEP=1.2a"}, "so it takes no STEP"},
+		"PLAY for a stage without exercises":               {[]string{"stage-8", "check", "PLAY=1"}, "stage 8 has no exercises"},
+		"an unknown target":                                {[]string{"upp"}, "there is no target upp"},
+		"an unknown stage for reset":                       {[]string{"reset", "STAGE=9"}, `there is no stage "9"`},
+		"an unknown provider":                              {[]string{"up", "CLUSTER=minikube"}, "choose one of embedded, kind, current"},
+		"a name with capitals":                             {[]string{"up", "NAME=Demo"}, `cluster name "Demo"`},
+		"a word instead of a port":                         {[]string{"up", "PORT=https"}, `--port takes a number, not "https"`},
+		"a missing kubeconfig":                             {[]string{"up", "CLUSTER=current", "KUBECONFIG=/nowhere/config"}, "there is no kubeconfig /nowhere/config"},
+		"kind-load without an image":                       {[]string{"kind-load", "CLUSTER=kind"}, "which image? say IMG=NAME:TAG"},
+		"kind-load without CLUSTER=kind":                   {[]string{"kind-load", "IMG=operator:v1"}, "not with CLUSTER=embedded: say CLUSTER=kind"},
+		"a negative number of nodes":                       {[]string{"up", "NODES=-1"}, "-1 nodes"},
+		"a provider for which the chapter has no commands": {[]string{"stage-8", "CLUSTER=kind"}, "docs/8-aggregated-api.md has no commands for CLUSTER=kind"},
+		"check for a stage without exercises":              {[]string{"stage-8", "check"}, "stage 8 has no exercises: `make stage-8` plays its chapter"},
+		"an unknown provider for a stage":                  {[]string{"stage-1", "CLUSTER=minikube"}, "choose one of embedded, kind, current"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 // defaultRolloutLimit leaves time for the first certificate, from cert-manager or from stage 5 itself.
 const defaultRolloutLimit = 5 * time.Minute
 
-// loadCommand is `make kind-load`.
+// loadCommand implements `make kind-load`.
 func (a *app) loadCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "load IMAGE...",
@@ -42,15 +42,15 @@ func (a *app) loadCommand() *cobra.Command {
 	}
 }
 
-// rolloutCommand is the last step of the stages' `make deploy`.
+// rolloutCommand implements the last step of the stages' `make deploy`.
 func (a *app) rolloutCommand() *cobra.Command {
 	var namespace string
 	var limit time.Duration
 	command := &cobra.Command{
 		Use:   "rollout deployment/NAME",
 		Short: "Wait until all pods of a Deployment are new and ready, or say why they can't be",
-		Long: "rollout waits for a Deployment in the cluster that KUBECONFIG names. It ends as soon as one of the new pods\n" +
-			"can't start, with the reason: an image that no node has, a container that keeps exiting.",
+		Long: "rollout waits for a Deployment in the cluster that KUBECONFIG names. It fails as soon as one of the new pods\n" +
+			"can't start, and gives the reason, such as an image that can't be pulled or a container that keeps exiting.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, found := strings.CutPrefix(args[0], "deployment/")

@@ -13,7 +13,7 @@ import (
 	"example.com/operator-workshop/internal/repo"
 )
 
-func TestGetNeedsKubectlForSomeKubeconfigsOnly(t *testing.T) {
+func TestGetUsesKubectlOnlyForKubeconfigsItCannotRead(t *testing.T) {
 	g := NewWithT(t)
 	a := &app{repo: repo.Repo{Root: t.TempDir()}}
 	g.Expect(os.Mkdir(a.repo.Bin(), 0o755)).To(Succeed())

@@ -11,7 +11,7 @@ import (
 	"example.com/operator-workshop/internal/exercise"
 )
 
-// progressCommand is `make progress`.
+// progressCommand implements `make progress`.
 func (a *app) progressCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "progress",

@@ -18,7 +18,7 @@ import (
 	"example.com/operator-workshop/internal/toolchain"
 )
 
-// app holds what the commands share: the flags that choose a cluster.
+// app holds what the commands share, such as the flags that choose a cluster.
 type app struct {
 	repo     repo.Repo
 	provider string
@@ -76,7 +76,8 @@ func newRootCommand() *cobra.Command {
 	return root
 }
 
-// plainFlagError says that a flag needs a number, instead of naming the function that failed to parse one.
+// plainFlagError returns an error that says that a flag takes a number, instead of one that names the function that failed
+// to parse it. It returns all other errors as they are.
 func plainFlagError(err error) error {
 	invalid, found := errors.AsType[*pflag.InvalidValueError](err)
 	if !found || invalid.GetFlag().Value.Type() != "int" {
@@ -100,7 +101,7 @@ func isTerminal(out io.Writer) bool {
 	return ok && term.IsTerminal(int(file.Fd())) && os.Getenv("TERM") != "dumb"
 }
 
-// ensureTools builds the tools of a set that are missing in bin/.
+// ensureTools builds the tools of a set that are missing in bin/, and downloads the modules that the stages need.
 func (a *app) ensureTools(ctx context.Context, out io.Writer, setName string) error {
 	builder, err := a.builder(out, toolchain.Host())
 	if err != nil {
@@ -183,8 +184,8 @@ func (a *app) environment(cluster classroom.Cluster) []string {
 	return append(os.Environ(), a.chosen(cluster)...)
 }
 
-// goSettings apply to everything that is compiled, as they do in the stages' Makefiles: with two settings of cgo, half
-// of the packages would be compiled twice. Learners can switch cgo on, for example for `go test -race`.
+// goSettings returns the settings for everything that is compiled, as in the stages' Makefiles: with two settings of cgo,
+// half of the packages would be compiled twice. Learners can switch cgo on, for example for `go test -race`.
 func goSettings() []string { return []string{"CGO_ENABLED=" + fromEnvironment("CGO_ENABLED", "0")} }
 
 // chosen returns the variables that make programs use the cluster and bin/.

@@ -20,7 +20,7 @@ import (
 	"example.com/operator-workshop/internal/toolchain"
 )
 
-// stageCommand is `make stage-N` and `make stage-N VERB...`.
+// stageCommand implements `make stage-N` and `make stage-N VERB...`.
 func (a *app) stageCommand() *cobra.Command {
 	var options playOptions
 	var step string
@@ -55,7 +55,7 @@ func (a *app) stageCommand() *cobra.Command {
 				return a.exercise(cmd, stage, args[1], step, played)
 			}
 			if at := slices.IndexFunc(args[1:], func(verb string) bool { return slices.Contains(exerciseVerbs, verb) }); at >= 0 {
-				return fmt.Errorf("%s goes alone: `make stage-%d %s`, or with the ID of a step, `make stage-%d %s STEP=N.M`",
+				return fmt.Errorf("%s must be the only verb: `make stage-%d %s`, or with the ID of a step, `make stage-%d %s STEP=N.M`",
 					args[1+at], stage.Number, args[1+at], stage.Number, args[1+at])
 			}
 			if step != "" {
@@ -240,7 +240,7 @@ func (a *app) stageEnvironment(cmd *cobra.Command, verbs []string) ([]string, er
 	return a.environment(cluster), nil
 }
 
-// documentedTarget is a line such as "install: manifests ## Install the CRDs."
+// documentedTarget matches a line such as "install: manifests ## Install the CRDs."
 var documentedTarget = regexp.MustCompile(`^([a-zA-Z0-9_-]+):[^=]*?## `)
 
 // makeTargets lists the documented targets of a Makefile.

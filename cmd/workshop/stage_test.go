@@ -43,7 +43,7 @@ func TestEveryTargetOfAStageIsKnown(t *testing.T) {
 	}
 }
 
-func TestAMakeBelowAnotherRunsOneJobAtATime(t *testing.T) {
+func TestANestedMakeRunsOneJobAtATime(t *testing.T) {
 	for flags, want := range map[string]string{
 		"":                                  "",
 		" -j4 --jobserver-auth=3,4":         "",
@@ -70,12 +70,12 @@ echo "$target" >>"$MADE"
 		want    string
 		made    string
 	}{
-		"a program":                         {[]string{"emulator"}, "emulator", "", "", "emulator\n"},
-		"a program after another verb":      {[]string{"help", "emulator"}, "emulator", "", "", "help\nemulator\n"},
-		"a verb before a program":           {[]string{"help", "emulator"}, "help", "", "interrupted", "help\n"},
-		"verbs without a program":           {[]string{"build", "help"}, "help", "", "interrupted", "help\n"},
-		"a program that Ctrl-C ends itself": {[]string{"help", "emulator"}, "", "emulator", "", "help\nemulator\n"},
-		"a verb that Ctrl-C ends itself":    {[]string{"help", "emulator"}, "", "help", "interrupted", "help\n"},
+		"a program":                           {[]string{"emulator"}, "emulator", "", "", "emulator\n"},
+		"a program after another verb":        {[]string{"help", "emulator"}, "emulator", "", "", "help\nemulator\n"},
+		"a verb before a program":             {[]string{"help", "emulator"}, "help", "", "interrupted", "help\n"},
+		"verbs without a program":             {[]string{"build", "help"}, "help", "", "interrupted", "help\n"},
+		"a program that Ctrl-C ends directly": {[]string{"help", "emulator"}, "", "emulator", "", "help\nemulator\n"},
+		"a verb that Ctrl-C ends directly":    {[]string{"help", "emulator"}, "", "help", "interrupted", "help\n"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

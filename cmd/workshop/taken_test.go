@@ -21,7 +21,7 @@ var (
 	namedDefinition  = regexp.MustCompile(`(?m)^kind: CustomResourceDefinition\nmetadata:\n(?:  annotations:\n(?:    .*\n)*)?  name: (\S+)`)
 )
 
-// TestChaptersSayWhatTheyMake compares what chapters declare to make with their commands and their stage's manifests.
+// TestChaptersSayWhatTheyMake compares makes="…" in each chapter with the chapter's commands and its stage's manifests.
 func TestChaptersSayWhatTheyMake(t *testing.T) {
 	r, err := repo.Find(".")
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())

@@ -13,7 +13,7 @@ func (a *app) toolsCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "tools [SET...]",
 		Short: "Build the pinned tools that are missing or out of date",
-		Long: "Builds the tools that the modules in tools/ pin into bin/. Without arguments, these are the control plane and the\n" +
+		Long: "Builds into bin/ the tools that the modules in tools/ pin. Without arguments, these are the control plane and the\n" +
 			"generators. A SET is the name of a folder in tools/: golangci-lint, prometheus-operator or sample-apiserver.",
 		RunE: func(cmd *cobra.Command, sets []string) error {
 			platform := toolchain.Host()

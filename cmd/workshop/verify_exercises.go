@@ -19,13 +19,13 @@ import (
 // waiting.
 const verifiedAtOnce = 3
 
-// verifyExercisesCommand is `make verify-exercises`.
+// verifyExercisesCommand implements `make verify-exercises`.
 func (a *app) verifyExercisesCommand() *cobra.Command {
 	var again, breaks, play bool
 	var steps []string
 	command := &cobra.Command{
 		Use:   "verify-exercises [N...]",
-		Short: "Show that each step's check fails before the step is solved, and passes after it",
+		Short: "Show that each step's check fails before the step is solved, and passes afterwards",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			stages, err := a.stagesWithExercises()
 			if err != nil {

@@ -172,10 +172,10 @@ func (w *watcher) press(ctx context.Context, key byte) error {
 	}
 }
 
-// ctrlC is what a terminal in raw mode sends for Ctrl-C.
+// ctrlC is the byte that a terminal in raw mode sends for Ctrl-C.
 const ctrlC = 3
 
-// readKeys sends each key that is typed.
+// readKeys returns a channel that receives each key typed.
 func readKeys(terminal io.Reader) <-chan byte {
 	keys := make(chan byte)
 	go func() {
