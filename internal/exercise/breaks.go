@@ -24,7 +24,7 @@ type Break struct {
 	Check Check `json:"check"`
 }
 
-// asStep returns a step that stands for the break in a finding. It doesn't name the file, which would give the bug away.
+// asStep returns a step that represents the break in a finding. It doesn't name the file, which would give the bug away.
 func (b Break) asStep() Step {
 	return Step{ID: b.Name, Title: "Find what is broken", Task: "A change to your copy broke one thing. Use what the check found to locate and fix it.", Checks: []Check{b.Check}}
 }
@@ -202,8 +202,8 @@ func (c *Copy) Unbreak() (name, kept string, err error) {
 	return change.File, c.relative(now), c.forget(breakWord)
 }
 
-// VerifyBreaks puts each break into the finished stage, one at a time. It returns an error if a break's check passes, or if it
-// fails only because the program does not compile or the tests end early.
+// VerifyBreaks puts each break into the finished stage, one at a time. It returns an error if a break's old text is not
+// unique, or if its check passes, or fails only because the program does not compile or the tests end early.
 func (s *Stage) VerifyBreaks(ctx context.Context, report func(broken Break, took time.Duration, found string)) (err error) {
 	if len(s.Breaks) == 0 {
 		return nil

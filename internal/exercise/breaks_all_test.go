@@ -9,8 +9,9 @@ import (
 	"testing"
 )
 
-// TestEachBreakHasItsPlace needs no compiler, because it runs no checks. `make verify-exercises BREAKS=1` runs them.
-func TestEachBreakHasItsPlace(t *testing.T) {
+// TestTheOldTextOfEachBreakOccursOnce needs no compiler, because it runs no checks. `make verify-exercises BREAKS=1` runs
+// them.
+func TestTheOldTextOfEachBreakOccursOnce(t *testing.T) {
 	for _, stage := range realStages(t) {
 		for _, change := range stage.Breaks {
 			if _, _, err := stage.broken(change); err != nil {
@@ -20,8 +21,8 @@ func TestEachBreakHasItsPlace(t *testing.T) {
 	}
 }
 
-// TestBreaksCoverTheBehaviours expects a stage with an operator to have a break for each behaviour of the test kit, or a reason for
-// having none.
+// TestBreaksCoverTheBehaviours expects a stage with an operator to have a break for each behaviour of the test kit, or a
+// reason for having none.
 func TestBreaksCoverTheBehaviours(t *testing.T) {
 	for _, stage := range realStages(t) {
 		if len(stage.Unbroken) == 0 {
@@ -49,7 +50,8 @@ func TestBreaksCoverTheBehaviours(t *testing.T) {
 	}
 }
 
-// behaviourName matches the line that names a behaviour. This package does not import the test kit, because that takes long to compile.
+// behaviourName matches the line that names a behaviour. This package does not import the test kit, because compiling the
+// kit takes long.
 var behaviourName = regexp.MustCompile(`(?m)^\tname:\s+"([a-z-]+)",$`)
 
 // behavioursOf returns the names of the test kit's behaviours.

@@ -90,7 +90,7 @@ func TestUnbreakRestoresTheFile(t *testing.T) {
 	}
 }
 
-func TestBreakRefuses(t *testing.T) {
+func TestRefusedBreaksChangeNothing(t *testing.T) {
 	own := finished(t)
 	before := own.read(t, "toy.go")
 	for name, message := range map[string]string{

@@ -16,7 +16,8 @@ type Finding struct {
 	Step Step
 	// Found is what the check found, in one or more lines.
 	Found string
-	// Open is the file and line to work on, relative to the checkout's root. It is empty if the place is unknown.
+	// Open is the file to work on, relative to the checkout's root, with a line if that is known. It is empty if the place
+	// is unknown.
 	Open string
 	// Command is the command that repeats the check in the copy's folder. It is empty if nothing was run.
 	Command string

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestWhatRan(t *testing.T) {
+func TestRanAsText(t *testing.T) {
 	for wanted, ran := range map[string]Ran{
 		"1 test":                              {Tests: 1},
 		"2 specs on a control plane":          {Specs: 2},
@@ -96,7 +96,7 @@ func TestTestsThatALearnerHasChangedAreKept(t *testing.T) {
 	}
 }
 
-func TestWhatIsFound(t *testing.T) {
+func TestFindingsSayWhatIsWrongAndWhere(t *testing.T) {
 	for name, test := range map[string]struct {
 		spoil            func(*Copy)
 		step, open, text string
@@ -118,7 +118,7 @@ func TestWhatIsFound(t *testing.T) {
 			own.edit(t, "toy.go", addStub, "\tos.Exit(0)\n\treturn 0\n")
 			own.edit(t, "toy.go", "package toy\n", "package toy\n\nimport \"os\"\n")
 		}, text: "os.Exit(0)"},
-		"tests made to pass": {
+		"tests changed so that they pass": {
 			spoil: func(own *Copy) { own.edit(t, "toy_test.go", "got != sum", "got == sum") }, text: "expected 2, found 0",
 		},
 	} {

@@ -232,7 +232,8 @@ func (c *Copy) relative(path string) string {
 	return short
 }
 
-// written visits the copy's folders and the files that a learner writes there. It leaves out tests and generated files.
+// written visits the copy's folders and the files that a learner writes there. It leaves out tests, generated and hidden
+// files, hidden folders, and bin.
 func (c *Copy) written(folder, file func(path string) error) error {
 	return filepath.WalkDir(c.Path, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {

@@ -26,7 +26,7 @@ func TestLinksOfACopyLeadToTheCheckout(t *testing.T) {
 	}
 }
 
-func TestRefusals(t *testing.T) {
+func TestErrorsAboutACopySayWhatToDo(t *testing.T) {
 	stage := newToy(t)
 	own := stage.Copy(noMake)
 	expect := func(err error, text string) {
@@ -78,7 +78,7 @@ func TestTheWorkspaceForgetsARemovedCopy(t *testing.T) {
 	}
 }
 
-func TestPlayingTheCopy(t *testing.T) {
+func TestCommandsOfAChapterUseTheCopy(t *testing.T) {
 	own := started(t)
 	played, err := chapter.Parse("c.md", []byte("```console\n$ go run ./01-toy && ls work/01-toy\n01-toy/toy.go\n```\n"+
 		"## 1.1 A\n```console own=\"ls 01-toy\"\n$ false\n```\n## 1.2 B\n```console own=\"ls 01-toy\"\n$ false\n```\n"))

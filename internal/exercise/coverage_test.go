@@ -32,7 +32,7 @@ func realStages(t *testing.T) []*Stage {
 	return loaded
 }
 
-func TestEveryTestChecksAStepOrSaysWhyNot(t *testing.T) {
+func TestEveryTestChecksAStepOrIsListedWithAReason(t *testing.T) {
 	for _, stage := range realStages(t) {
 		t.Run(stage.Name, func(t *testing.T) {
 			if err := stage.CheckCoverage(); err != nil {
@@ -42,7 +42,7 @@ func TestEveryTestChecksAStepOrSaysWhyNot(t *testing.T) {
 	}
 }
 
-func TestCoverage(t *testing.T) {
+func TestCheckCoverage(t *testing.T) {
 	stage := newToy(t)
 	if err := stage.CheckCoverage(); err != nil {
 		t.Fatal(err)
@@ -75,7 +75,7 @@ func toyAgain(t *testing.T, stage *Stage) *Stage {
 	return again
 }
 
-func TestWhatAChecksPatternSelects(t *testing.T) {
+func TestSplitOutside(t *testing.T) {
 	for expression, wanted := range map[string][]string{
 		"^TestA$":                        {"^TestA$"},
 		"^TestA$/^(x|y)$|^Test(B|C)[/|]": {"^TestA$/^(x|y)$", "^Test(B|C)[/|]"},
@@ -86,7 +86,7 @@ func TestWhatAChecksPatternSelects(t *testing.T) {
 	}
 }
 
-func TestThePageOfTests(t *testing.T) {
+func TestFillPage(t *testing.T) {
 	stage := newToy(t)
 	stage.Unstepped = []Unstepped{{Files: []string{"more_test.go"}, Reason: "They do nothing."}}
 	stage.Steps[2].Checks = append(stage.Steps[2].Checks, Check{Run: "TestSpecs", Label: "drift || crash"})

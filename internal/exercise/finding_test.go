@@ -11,7 +11,7 @@ import (
 	"example.com/operator-workshop/internal/quote"
 )
 
-func TestAFindingNamesAFewTests(t *testing.T) {
+func TestAFindingNamesTheFirstFailuresAndCountsTheRest(t *testing.T) {
 	own := newToy(t).Copy(noMake)
 	found := outcome{built: true, tests: 9}
 	for _, name := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {

@@ -73,8 +73,8 @@ func TestANewerCourseRenamesTestsThatALearnerHasChanged(t *testing.T) {
 	}
 }
 
-// TestACopyOfAnOlderVersion uses a copy without hashes, so its tests are compared with the course's forms.
-func TestACopyOfAnOlderVersion(t *testing.T) {
+// TestACopyOfAnOlderVersionGetsNewTests uses a copy without hashes, so its tests are compared with the course's forms.
+func TestACopyOfAnOlderVersionGetsNewTests(t *testing.T) {
 	own := started(t)
 	if err := os.Remove(own.givenFile()); err != nil {
 		t.Fatal(err)

@@ -32,14 +32,15 @@ var firstLook, nextLook = 6 * time.Second, 3 * time.Second
 // waitTimeout is how long the test kit waits for something that the learner's operator may never do.
 const waitTimeout = 15 * time.Second
 
-// stackLost is what Go prints instead of a stack if it can't stop a goroutine in time, which happens on a busy machine.
-// mostRuns is how many times such tests run before the learner gets a finding that doesn't say where they hang.
+// stackLost is the text that Go prints instead of a stack if it can't stop a goroutine in time, which happens on a busy
+// machine. mostRuns is how many times tests run if their stack is lost; the learner then gets a finding that doesn't say
+// where they hang.
 const (
 	stackLost = "goroutine running on other thread; stack unavailable"
 	mostRuns  = 3
 )
 
-// outcome is what `go test` found.
+// outcome is the result of a check's tests.
 type outcome struct {
 	// command is the command that repeats the run in the copy's folder.
 	command string
@@ -129,8 +130,8 @@ func (c *Copy) runTests(ctx context.Context, binary, pkg string, args []string) 
 	return output, err
 }
 
-// Environment returns the environment for commands that compile or generate code. Go's tools collect garbage less often
-// in it than by default, which saves a fifth of their CPU time. The caller's own GOGC takes precedence.
+// Environment returns the environment for commands that compile or generate code. With it, Go's tools collect garbage
+// less often than by default, which saves a fifth of their CPU time. The caller's own GOGC takes precedence.
 func Environment() []string { return append([]string{"GOGC=400"}, os.Environ()...) }
 
 // compile builds a package's test binary. If the package does not compile, it returns the compiler's messages. Go does not

@@ -83,8 +83,8 @@ func nameOf(node ast.Decl) string {
 	return ""
 }
 
-// assigned returns a text that tells declarations of _ apart by their values. For a call, it is the function and, if
-// that is a literal, the first argument. For any other value, it is the whole expression.
+// assigned returns a text that tells declarations of _ apart by their values. For a call, the text is the function,
+// followed by the first argument if that is a literal. For any other value, it is the whole expression.
 func assigned(value ast.Expr) string {
 	call, isCall := value.(*ast.CallExpr)
 	if !isCall {

@@ -60,8 +60,8 @@ func documents(source []byte) (all []*yaml.Node, err error) {
 	}
 }
 
-// differences returns the places where two values differ. At the end of the list are the places that only the first value
-// has.
+// differences returns the places where two values differ. Within each mapping and list, the places that only the first
+// value has come last.
 func differences(before, after *yaml.Node, at place) (all []place) {
 	below := func(step any) {
 		next := append(slices.Clone(at), step)
@@ -126,8 +126,8 @@ func same(a, b *yaml.Node) bool {
 	return errors.Join(a.Decode(&left), b.Decode(&right)) == nil && reflect.DeepEqual(left, right)
 }
 
-// put copies the value at a place in a document from another file. If the value shares a line with others in either
-// file, put copies the value that contains it instead.
+// put copies the value at a place in a document from another file, or removes it if the other file has none there. If the
+// value shares a line with others in either file, put copies the value that contains it instead.
 func put(theirs, other []byte, document int, at place) ([]byte, bool) {
 	present, err := documents(theirs)
 	wanted, errOther := documents(other)
@@ -190,8 +190,8 @@ func depthBelow(lines []string, parent *yaml.Node) int {
 	return parent.Content[0].Column - 1
 }
 
-// above returns the number of lines that stay above a new key or element. A new key is put below the key that it follows
-// in the other file or, if that is missing, at the end. A new element is always put at the end.
+// above returns the number of lines that stay above a new key or element. A new key is put below the nearest key that
+// precedes it in the other file and exists in this one, or else at the end. A new element is always put at the end.
 func above(lines []string, parent, otherParent *yaml.Node, step any) int {
 	last := parent.Content[len(parent.Content)-1]
 	if parent.Kind == yaml.SequenceNode {
@@ -226,7 +226,7 @@ func commentAt(line string, indentation int) bool {
 	return strings.HasPrefix(strings.TrimSpace(line), "#") && form.Depth(line) == indentation
 }
 
-// shifted returns lines whose indentation is changed from one depth to another.
+// shifted returns the lines, with their indentation changed by the difference of two depths.
 func shifted(lines []string, from, to int) []string {
 	all := make([]string, len(lines))
 	for i, line := range lines {
@@ -239,7 +239,7 @@ func shifted(lines []string, from, to int) []string {
 
 var stepComment = regexp.MustCompile(`^# Step [0-9]`)
 
-// withoutStepComments removes comments about missing code that are no longer in the later form.
+// withoutStepComments removes the comments about missing code that only the earlier form has.
 func withoutStepComments(theirs, before, after []byte) []byte {
 	comments := func(source []byte) (all []string) {
 		for line := range strings.Lines(string(source)) {

@@ -24,7 +24,7 @@ func blameMachine(output string) error {
 		return private.Explain(fmt.Errorf("%s: %w", strings.TrimSpace(full[1]), syscall.ENOSPC))
 	}
 	if line := fileLimit.FindString(output); line != "" {
-		return fmt.Errorf("%s: Linux limits how many files your programs may open and watch; `make down NAME=…` each cluster that you don't need, or see \"too many open files\" in docs/troubleshooting.md", strings.TrimSpace(line))
+		return fmt.Errorf("%s: the system limits how many files your programs may open and watch; remove each cluster that you don't need with `make down NAME=…`, or see \"too many open files\" in docs/troubleshooting.md", strings.TrimSpace(line))
 	}
 	if line := toolMissing.FindString(output); line != "" {
 		return fmt.Errorf("the tests can't start a control plane: %s", strings.TrimSpace(line))

@@ -35,7 +35,7 @@ func TestTheMachineIsBlamed(t *testing.T) {
 			spoil: func(t *testing.T, stage *Stage) {
 				stage.editTests(t, `t.Errorf("expected %d`, `t.Fatalf("watch the certificates: too many open files %d`)
 			},
-			wanted: `watch the certificates: too many open files: Linux limits`,
+			wanted: `watch the certificates: too many open files: the system limits`,
 		},
 		"a test without tools": {
 			spoil: func(t *testing.T, stage *Stage) {
@@ -81,11 +81,13 @@ func fakeGo(pattern, prints string) func(*testing.T, *Stage) {
 	}
 }
 
-// fullDiskVariable passes the path of a checkout to TestOnAFullDisk when it runs in a process that can't write files.
+// fullDiskVariable passes the path of a checkout to TestAFullDiskDestroysNothing when it runs in a process that can't
+// write files.
 const fullDiskVariable = "EXERCISE_FULL_DISK"
 
-// TestOnAFullDisk runs itself again with file sizes limited to zero, which makes each write fail, as on a full disk.
-func TestOnAFullDisk(t *testing.T) {
+// TestAFullDiskDestroysNothing runs itself again with file sizes limited to zero, which makes each write fail, as on a
+// full disk.
+func TestAFullDiskDestroysNothing(t *testing.T) {
 	if root := os.Getenv(fullDiskVariable); root != "" {
 		signal.Ignore(syscall.SIGXFSZ)
 		own := toyAt(t, root).Copy(noMake)
@@ -103,7 +105,7 @@ func TestOnAFullDisk(t *testing.T) {
 		}
 	}
 	own.edit(t, "toy.go", addStub, "\treturn a - b // mine\n")
-	again := exec.CommandContext(t.Context(), "sh", "-c", `ulimit -f 0; exec "$0" -test.run='^TestOnAFullDisk$'`, os.Args[0])
+	again := exec.CommandContext(t.Context(), "sh", "-c", `ulimit -f 0; exec "$0" -test.run='^TestAFullDiskDestroysNothing$'`, os.Args[0])
 	again.Env = append(os.Environ(), fullDiskVariable+"="+own.Root)
 	if output, err := again.CombinedOutput(); err != nil {
 		t.Errorf("the test on a full disk: %v\n%s", err, output)
@@ -144,7 +146,7 @@ func TestFilesAreReplacedAtomically(t *testing.T) {
 	}
 }
 
-func TestProgressOfManyStagesAtOnce(t *testing.T) {
+func TestConcurrentChangesOfTheProgress(t *testing.T) {
 	own := started(t)
 	var running sync.WaitGroup
 	for range 20 {

@@ -18,7 +18,8 @@ import (
 // compilerLine matches a compiler message with a file and a line.
 var compilerLine = regexp.MustCompile(`(?m)^\s*(?:vet: )?(\S+\.go):(\d+):(?:\d+:)? .*$`)
 
-// compilerLines returns up to ten of the compiler's messages, without go's headings.
+// compilerLines returns up to ten of the compiler's messages, without go's headings, or all of the output if it contains
+// no such message.
 func compilerLines(output string) string {
 	var lines []string
 	for _, match := range compilerLine.FindAllString(output, 10) {
@@ -30,7 +31,8 @@ func compilerLines(output string) string {
 	return strings.Join(lines, "\n")
 }
 
-// stepOfError returns the step and the place of the first compile error outside the tests.
+// stepOfError returns the step and the place of the first compile error outside the tests. If there is none, or if it
+// belongs to no step, the step is the one that was checked.
 func (c *Copy) stepOfError(checked Step, output string) (Step, string) {
 	for _, match := range compilerLine.FindAllStringSubmatch(output, -1) {
 		path := filepath.Join(c.Path, match[1])
@@ -175,8 +177,8 @@ func (s *Stage) declarationsOf(at int) (map[string][]string, error) {
 	return found, nil
 }
 
-// open returns where to start on a step: at the comment that names the step or, if there is none, at the first
-// declaration that the step changes.
+// open returns where to start on a step: at the comment that names the step, or else at the first declaration that the
+// step changes, or else only the name of a file that it changes.
 func (c *Copy) open(step Step) (string, error) {
 	at, err := c.index(step.ID)
 	if err != nil {

@@ -16,12 +16,12 @@ func TestASyntaxErrorKeepsTheProgress(t *testing.T) {
 		step   string
 		open   string
 	}{
-		"in a step that is done":              {old: "a + b }", replacement: "a + }", solved: []string{"1.1"}, step: "1.1", open: "work/01-toy/toy.go:5"},
-		"in the step that is next":            {old: `"hello"`, replacement: `"hello`, solved: []string{"1.1", "1.2a"}, step: "1.2b", open: "work/01-toy/toy.go:11"},
-		"when all are done":                   {old: `"hello %s", name)`, replacement: `"hello %s" name)`, solved: []string{"1.1", "1.2a", "1.2b"}, step: "1.2b", open: "work/01-toy/toy.go:11"},
-		"a brace is missing above":            {old: "a + b }", replacement: "a + b", solved: []string{"1.1"}, step: "1.1", open: "work/01-toy/toy.go:8"},
-		"in code that belongs to no step":     {old: "// add adds.", replacement: "const = 1", solved: []string{"1.1"}, step: "1.2a", open: "work/01-toy/toy.go:4"},
-		"in a file that comes with the stage": {solved: []string{"1.1"}, step: "1.2a", open: "work/01-toy/extra.go:3"},
+		"in a step that is done":            {old: "a + b }", replacement: "a + }", solved: []string{"1.1"}, step: "1.1", open: "work/01-toy/toy.go:5"},
+		"in the step that is next":          {old: `"hello"`, replacement: `"hello`, solved: []string{"1.1", "1.2a"}, step: "1.2b", open: "work/01-toy/toy.go:11"},
+		"when all are done":                 {old: `"hello %s", name)`, replacement: `"hello %s" name)`, solved: []string{"1.1", "1.2a", "1.2b"}, step: "1.2b", open: "work/01-toy/toy.go:11"},
+		"with a brace missing above":        {old: "a + b }", replacement: "a + b", solved: []string{"1.1"}, step: "1.1", open: "work/01-toy/toy.go:8"},
+		"in code that belongs to no step":   {old: "// add adds.", replacement: "const = 1", solved: []string{"1.1"}, step: "1.2a", open: "work/01-toy/toy.go:4"},
+		"in a file that belongs to no step": {solved: []string{"1.1"}, step: "1.2a", open: "work/01-toy/extra.go:3"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			stage := newToy(t)

@@ -37,8 +37,8 @@ func withoutFields(lines []string) []string {
 	return kept
 }
 
-// shorten shortens a test's message. It removes the fields of errors that Gomega prints below their messages, the lines after
-// the first mostLines, and the middle of long lines, whose two ends say what failed and why.
+// shorten shortens a test's message. It removes the fields of errors that Gomega prints below their messages, the lines
+// after the first mostLines, and the middle of long lines, because their two ends say what failed and why.
 func shorten(message string) string {
 	lines := withoutFields(strings.Split(strings.TrimSpace(message), "\n"))
 	for i, line := range lines {

@@ -9,8 +9,8 @@ import (
 	"example.com/operator-workshop/internal/chapter"
 )
 
-// foundField is the beginning of the line in a check's output that says what the check found. alsoField is the beginning of
-// the lines that name further failed tests.
+// foundField begins the line in a check's output that says what the check found. alsoField begins the lines that name
+// further failed tests.
 const foundField, alsoField = "  found   ", "also: "
 
 // shown returns what a step's check finds before the step is solved, as the chapter shows it. It looks above the step's box

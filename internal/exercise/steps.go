@@ -76,7 +76,7 @@ type Check struct {
 
 var stepID = regexp.MustCompile(`^[0-9]+\.[0-9]+[a-z]?$`)
 
-// Load reads a stage's exercises. A stage without any has no steps.
+// Load reads a stage's exercises. If the stage has none, it returns a Stage without steps.
 func Load(checkout repo.Repo, stage repo.Stage) (*Stage, error) {
 	loaded := &Stage{Stage: stage, Root: checkout.Root}
 	if stage.Dir == "" {

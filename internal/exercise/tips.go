@@ -61,7 +61,7 @@ var tips = []struct {
 	},
 	{
 		regexp.MustCompile(`cannot use .* as \*\w+(\.\w+)* value`),
-		"The field takes a pointer: new(value) makes one.",
+		"A pointer is needed here: new(value) makes one.",
 	},
 	{
 		regexp.MustCompile(`missing return`),
@@ -101,7 +101,7 @@ var tips = []struct {
 	},
 	{
 		regexp.MustCompile(`the object has been modified`),
-		"The object that you sent is older than the stored one. Return the error: the key is queued again, and the next round reads the object again.",
+		"The object that you sent is older than the stored one. Return the error: the key is queued again, and the next reconcile reads the object again.",
 	},
 	{
 		regexp.MustCompile(`selector.*does not match template|selector.*field is immutable`),

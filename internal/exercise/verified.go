@@ -42,9 +42,9 @@ func (s *Stage) Fingerprint(ctx context.Context) (string, error) {
 	return hexOf(sum), nil
 }
 
-// outside returns a hash of what the checks depend on besides the stage's own files: this package, the module's
-// requirements, the pinned tools, and the packages of this repository that the stage's tests import, without the tests of
-// these packages.
+// outside returns a hash of what the checks depend on besides the stage's own files: the Go version, this package, the
+// requirements of the main module, the pinned tools, and the packages of this repository that the stage's tests import,
+// without the tests of these packages.
 func (s *Stage) outside(ctx context.Context) (string, error) {
 	const sources = `{{if and .Module .Module.Main (not .ForTest)}}{{range .GoFiles}}{{$.Dir}}/{{.}}
 {{end}}{{range .EmbedFiles}}{{$.Dir}}/{{.}}
@@ -81,8 +81,8 @@ func (s *Stage) outside(ctx context.Context) (string, error) {
 	return hexOf(sum), nil
 }
 
-// code returns the content of a file. From Go code, it leaves out the comments, except directives such as //go:embed: no
-// check depends on the others.
+// code returns the content of a file. From Go code, it leaves out the comments, on which no check depends, except for
+// directives such as //go:embed.
 func code(path string, content []byte) []byte {
 	if filepath.Ext(path) != ".go" {
 		return content

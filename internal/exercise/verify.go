@@ -210,8 +210,8 @@ func (f *Finding) panics() string {
 	return ""
 }
 
-// asDerived returns an error if the copy, whose steps were solved one by one, differs from the form with the given number
-// of steps done.
+// asDerived returns an error if a file of the form with the given number of steps done is missing or different in the
+// copy, whose steps were solved one by one. Generated files may differ.
 func (c *Copy) asDerived(done int) error {
 	wanted, err := c.Form(done)
 	if err != nil {

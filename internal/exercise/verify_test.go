@@ -23,11 +23,11 @@ func TestSolvingBySection(t *testing.T) {
 		t.Errorf("played %q, error %v", played, err)
 	}
 	if _, err := os.Stat(own.Path); err == nil {
-		t.Error("the copy is left")
+		t.Error("the copy was not removed")
 	}
 	theirs := started(t)
 	if err := theirs.SolveBySection(func(string, string) error { return nil }); err == nil {
-		t.Error("a learner's copy was taken")
+		t.Error("a learner's copy was used")
 	}
 	theirs.read(t, "toy.go")
 }

@@ -62,7 +62,7 @@ func (c *Copy) Changes(ctx context.Context) (<-chan struct{}, error) {
 			case <-quiet.C:
 				now, err := c.hashWatched(watcher)
 				if err != nil || now == last {
-					continue // a file is being replaced: another event will follow
+					continue // nothing has changed, or a file is being replaced and another event will follow
 				}
 				last = now
 				select {

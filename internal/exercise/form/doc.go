@@ -35,5 +35,5 @@
 //
 // In either language, workshop:file 2.9 on a line of its own means that the whole file is missing until step 2.9.
 // workshop:given 2.9 means the same, except that learners need not write the file: they get it when they have done step
-// 2.9.
+// 2.9. They get a test file as soon as step 2.9 is the next one.
 package form

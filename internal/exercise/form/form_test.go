@@ -70,7 +70,7 @@ func TestStubsReturnZeroValues(t *testing.T) {
 	}
 }
 
-func TestDeriveRefuses(t *testing.T) {
+func TestDeriveRefusesWrongMarks(t *testing.T) {
 	for message, source := range map[string]string{
 		"line 3: there is no step 4":                                                 "package a\n\n//workshop:step 4\nfunc f() {}\n",
 		`line 3: "workshop:setp 1": the marks are workshop:step`:                     "package a\n\n//workshop:setp 1\nfunc f() {}\n",

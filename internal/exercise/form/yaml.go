@@ -54,7 +54,8 @@ func (l *lines) node(first int) (last int, err error) {
 }
 
 // LastLine returns the last line of the key or list element that begins at line first of a YAML file. All lines with
-// deeper indentation belong to it. Lines count from 1.
+// deeper indentation belong to it, and so do the elements of a list with the same indentation as its key. Lines count
+// from 1.
 func LastLine(lines []string, first int) int {
 	depth := Depth(lines[first-1])
 	isElement := isListElement(strings.TrimSpace(lines[first-1]))
