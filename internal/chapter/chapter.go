@@ -41,7 +41,7 @@ type Block struct {
 	Clusters    []string      // kinds of cluster it is played on; empty means all
 	Cleanup     bool
 	Makes       []string // what the chapter makes and this block removes: KIND/NAME, where * matches any text
-	Own         string   // the command that replaces the block's when the chapter is played with a learner's copy, or ""
+	Own         string   // the command that replaces the block's in the section that a learner solved last, or ""
 	Commands    []Command
 }
 

@@ -49,7 +49,7 @@ func (c *Chapter) section(name string) []Step {
 	return c.Steps[first:end]
 }
 
-// sections lists the names that section knows: the steps' numbers or, if no step has one, their titles.
+// sections lists the names to choose from: the steps' numbers or, if no step has one, their titles.
 func (c *Chapter) sections() string {
 	names := c.Numbers()
 	if len(names) == 0 {

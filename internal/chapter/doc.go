@@ -36,28 +36,29 @@ The lines up to the next command are the expected output:
   - If there are no lines, the command must print nothing. Write ... if its output does not matter.
 
 Standard output and standard error are one stream. Colours in the real output and blank lines at its end are removed
-before it is compared. Some lines can't be written literally, because they mean something here: blank lines, ..., and
-lines that start with "$ " or "? ". Write [..] for such a line, or for its beginning.
+before it is compared. Some lines can't be written literally, because they mean something here: blank lines, the line
+"...", and lines that start with "$ " or "? ". Write [..] for such a line, or for its beginning.
 
-"? N" after the output expects exit status N, 0 to 255. Without it, the status must be 0.
+"? N" after the output expects exit status N, 0 to 255. Without it, the status must be 0, unless the fence has
+expect=error.
 
 # Words after console
 
 	timeout=DURATION      each command may take this long, such as 30s or 5m, instead of 2 minutes
 	expect=error          each command must fail; "? N" says with which status
-	cluster=NAME[,NAME]   play only on these clusters (embedded, kind, current); on others, skip and count
-	cleanup               also run, without comparing, if the chapter failed or was interrupted before this fence
+	cluster=NAME[,NAME]   play only on these clusters (embedded, kind, current); on others, count the fence as skipped
+	cleanup               also run, without comparing, if the play ends before this fence
 	makes="KIND/NAME …"   with cleanup: what the chapter makes outside its own namespaces, and these namespaces, as
 	                      kubectl writes them; * is any text. If one of them exists already, the chapter isn't
 	                      played, because its cleanup would delete it
 	background=NAME ready="TEXT"
 	                      exactly one command, without expected output, that keeps running; the chapter continues
-	                      once it has printed TEXT, and fails if it has not within the time limit
+	                      once the command has printed TEXT, and fails if that takes longer than the time limit
 	own="COMMAND"         with a learner's own copy of a stage, run this command instead, without comparing its output,
 	                      in the section that the learner solved last
 	stop=NAME             first stop this background process; such a fence needs no command
 
-A background process that ends before it is stopped fails the chapter, before the next command or at the end. To stop a
+If a background process ends before it is stopped, the chapter fails before the next command or at the end. To stop a
 process, the player sends SIGINT, as Ctrl-C does, SIGTERM after 10 seconds, and SIGKILL after 5 more, to the process and
 to every process that it started. At the end of a chapter, the player stops all processes that are still running. If the
 chapter failed, the player first runs its cleanup fences, because deleting may need the operator. They run in the current

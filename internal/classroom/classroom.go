@@ -26,15 +26,17 @@ type Cluster interface {
 	// Up gets the cluster running: it creates, repairs or reuses it.
 	Up(ctx context.Context) error
 	// Choose points the link .workshop/kubeconfig at the cluster. If the learner has named the cluster and the link points
-	// at another one, Choose leaves the link alone: commands for a named cluster must not change which cluster others find.
+	// at another one, Choose leaves the link alone: commands for a named cluster must not change the cluster that other
+	// commands find.
 	Choose(ctx context.Context) error
-	// Down removes the cluster and everything in it. It returns nil if the cluster does not exist.
+	// Down removes the cluster and everything in it, unless the cluster is the learner's own. It returns nil if the
+	// cluster does not exist.
 	Down(ctx context.Context) error
-	// Reset restores the cluster to the state it had when it was created.
+	// Reset restores the cluster to the state it had when it was created. It fails for the learner's own cluster.
 	Reset(ctx context.Context) error
 	// Status reports what is running. A cluster that isn't running is not an error.
 	Status(ctx context.Context) (Status, error)
-	// Kubeconfig is the path of the file that gives access to the cluster.
+	// Kubeconfig returns the path of the file that gives access to the cluster.
 	Kubeconfig() string
 	// Environment returns the variables, as NAME=value, for a shell that works with the cluster.
 	Environment() []string
@@ -42,7 +44,7 @@ type Cluster interface {
 
 // ImageLoader is a cluster that can load images into its nodes.
 type ImageLoader interface {
-	// Load copies images from the container engine to every node. It fails if one of them does not exist.
+	// Load copies images from the container engine to every node. It fails if one of the images does not exist.
 	Load(ctx context.Context, images ...string) error
 }
 
@@ -85,7 +87,7 @@ var clusterName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,30}[a-z0-9])?$`)
 // New returns the cluster that the options choose.
 func New(options Options) (Cluster, error) {
 	if !clusterName.MatchString(options.Name) {
-		return nil, fmt.Errorf("cluster name %q: use up to 32 lower-case letters, digits and dashes, such as NAME=demo", options.Name)
+		return nil, fmt.Errorf("cluster name %q: use up to 32 lower-case letters and digits, with dashes only between them, such as NAME=demo", options.Name)
 	}
 	if options.Port < 0 || options.Port > 65535 {
 		return nil, fmt.Errorf("port %d: choose one between 1 and 65535, or leave PORT out for a free one", options.Port)

@@ -210,7 +210,7 @@ func TestStatusSaysWhatToDo(t *testing.T) {
 	ctx := testContext(t)
 	r := checkout(t)
 	g.Expect(os.MkdirAll(r.State(), 0o755)).To(Succeed())
-	g.Expect(os.Chmod(r.State(), 0o755)).To(Succeed(), "so that other users can enter it")
+	g.Expect(os.Chmod(r.State(), 0o755)).To(Succeed(), "before up, other users must be able to enter it")
 	cluster := newCluster(t, r, "sick")
 	says := func(state classroom.State, detail string) {
 		g.THelper()
@@ -229,7 +229,7 @@ func TestStatusSaysWhatToDo(t *testing.T) {
 	says(classroom.StateBroken, "etcd runs, but does not answer: `make up NAME=sick` replaces it")
 	kill(g, pids(ctx, g, cluster)["etcd"])
 	g.Eventually(func() int { return pids(ctx, g, cluster)["etcd"] }).WithTimeout(limit).Should(BeZero())
-	says(classroom.StateBroken, "etcd does not run: `make up NAME=sick` repairs it")
+	says(classroom.StateBroken, "etcd is not running: `make up NAME=sick` repairs it")
 	for _, pid := range pids(ctx, g, cluster) {
 		if pid != 0 {
 			kill(g, pid)
@@ -258,7 +258,7 @@ func TestMovedAndCopiedCheckouts(t *testing.T) {
 	twin := newCluster(t, copied, "home")
 	g.Expect(twin.Up(ctx)).To(Succeed())
 	g.Expect(kubectl(ctx, copied, twin, "delete", "configmap", "kept")).To(ContainSubstring("deleted"))
-	g.Expect(kubectl(ctx, r, cluster, "get", "configmap", "kept")).To(ContainSubstring("kept"), "the original is a different cluster")
+	g.Expect(kubectl(ctx, r, cluster, "get", "configmap", "kept")).To(ContainSubstring("kept"), "the original is a different cluster, which must keep its objects")
 	g.Expect(twin.Down(ctx)).To(Succeed())
 
 	moved := repo.Repo{Root: r.Root + " moved"}

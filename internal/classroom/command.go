@@ -45,16 +45,16 @@ func (r runner) kind(ctx context.Context, args ...string) error {
 	return err
 }
 
-// output runs a tool without showing the command, and returns what the tool prints on its standard output. The log also
-// gets what it prints on its standard error.
+// output runs a tool without showing the command, and returns the tool's standard output. The log gets both the standard
+// output and the standard error.
 func (r runner) output(ctx context.Context, tool string, args ...string) (string, error) {
 	path := filepath.Join(r.repo.Bin(), tool)
 	if _, err := os.Stat(path); err != nil {
 		return "", fmt.Errorf("%s is missing: run `make tools`", filepath.Join("bin", tool))
 	}
 	var stdout, stderr bytes.Buffer
-	// The shell sets the umask and then becomes the tool, so that no other user can read keys, logs and etcd's data.
-	// Setting the umask in this program would affect all its goroutines.
+	// The shell sets the umask and then becomes the tool, so that no other user can read the files that the tool writes,
+	// such as a kubeconfig. Setting the umask in this program would affect all its goroutines.
 	command := exec.CommandContext(ctx, "/bin/sh", append([]string{"-c", `umask 077; exec "$0" "$@"`, path}, args...)...)
 	command.Dir = r.repo.Root
 	command.Env = append(cleanEnvironment(), r.env...)
@@ -123,8 +123,8 @@ func cleanEnvironment() []string {
 	return append(clean, "KUBERC=off")
 }
 
-// lastLine returns the most informative line of a tool's messages: the line that kind marks as its error, or the last
-// line that is not empty.
+// lastLine returns the most informative line of a tool's messages: the line that kind marks as its error, or else the
+// last line that is not empty. If there are no messages, it returns the text of err.
 func lastLine(messages string, err error) string {
 	lines := strings.Split(strings.TrimSpace(messages), "\n")
 	for _, line := range lines {

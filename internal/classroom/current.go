@@ -148,7 +148,7 @@ func (c *current) checkKubeconfig() error {
 	return fmt.Errorf("there is no kubeconfig %s: set KUBECONFIG to your cluster's file, or leave out KUBECONFIG and CLUSTER=current to use the built-in cluster", c.learners())
 }
 
-// Down leaves the learner's own cluster alone, and removes the copies of its kubeconfig.
+// Down leaves the learner's own cluster alone, and removes all copies of the learner's kubeconfig.
 func (c *current) Down(context.Context) error {
 	entries, err := os.ReadDir(c.options.Repo.State())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

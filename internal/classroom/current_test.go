@@ -21,7 +21,7 @@ func TestCurrentStaysWithTheClusterThatWasConfirmed(t *testing.T) {
 	r := checkout(t)
 	own := newCluster(t, r, "own")
 	g.Expect(own.Up(ctx)).To(Succeed())
-	g.Expect(filepath.Join(r.State(), "kubeconfig")).NotTo(BeAnExistingFile(), "it was not chosen")
+	g.Expect(filepath.Join(r.State(), "kubeconfig")).NotTo(BeAnExistingFile(), "nothing may point to a cluster that was not chosen")
 	content, err := os.ReadFile(own.Kubeconfig())
 	g.Expect(err).NotTo(HaveOccurred())
 	learners := filepath.Join(t.TempDir(), "config")

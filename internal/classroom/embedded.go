@@ -47,7 +47,7 @@ func (e *embedded) Environment() []string {
 	return append(variables, etcd...)
 }
 
-// Up creates the cluster, or restarts the components that are not running.
+// Up creates the cluster, or restarts the components that are not running or do not answer.
 func (e *embedded) Up(ctx context.Context) error {
 	status, err := e.plane.Status(ctx)
 	if err == nil && status.Complete && status.Running() {
@@ -142,7 +142,7 @@ func (e *embedded) Status(ctx context.Context) (Status, error) {
 		switch {
 		case component.PID == 0:
 			dead++
-			status.Detail = component.Name + " does not run: " + up + " repairs it"
+			status.Detail = component.Name + " is not running: " + up + " repairs it"
 		case component.Hung && hung == "":
 			hung = component.Name
 		}

@@ -73,7 +73,8 @@ func (k *kind) Kubeconfig() string { return k.path(".kubeconfig") }
 // Environment returns the variables that every shell needs.
 func (k *kind) Environment() []string { return environment(k.options.Repo, k.Kubeconfig()) }
 
-// Up creates the cluster, or reuses an existing one and rewrites its kubeconfig.
+// Up creates the cluster, recreates one that was only partly created, or reuses a complete one and rewrites its
+// kubeconfig.
 func (k *kind) Up(ctx context.Context) error {
 	unlock, found, err := k.find(ctx)
 	if err != nil {
@@ -267,8 +268,8 @@ func (k *kind) remove(ctx context.Context) error {
 	return k.removeFiles()
 }
 
-// removeFiles removes the cluster's files except the lock. If it removed the lock while another command waited for it, a
-// third could take a new lock, and two would run at the same time.
+// removeFiles removes the cluster's files except the log and the lock. If it removed the lock while another command
+// waited for it, a third could take a new lock, and two would run at the same time.
 func (k *kind) removeFiles() error {
 	for _, path := range []string{k.Kubeconfig(), k.Kubeconfig() + ".lock", k.path(".yaml"), k.path(".json")} {
 		if err := os.RemoveAll(path); err != nil {

@@ -71,7 +71,7 @@ func TestKindNeedsAnEngine(t *testing.T) {
 	}
 }
 
-func TestKindClusterOfSomeoneElse(t *testing.T) {
+func TestKindLeavesSomeoneElsesClusterAlone(t *testing.T) {
 	cases := map[string]func(*testing.T, *kindBench){
 		"made without the workshop": func(*testing.T, *kindBench) {},
 		"made after ours was gone": func(t *testing.T, bench *kindBench) {
@@ -102,7 +102,7 @@ func TestKindClusterThatSomeoneElseMakesMeanwhile(t *testing.T) {
 	g.Expect(bench.read("commands")).NotTo(ContainSubstring("delete"))
 }
 
-func TestKindCreationThatFails(t *testing.T) {
+func TestAFailedKindCreationLeavesNothing(t *testing.T) {
 	g := NewWithT(t)
 	bench := newKindBench(t)
 	bench.write(t, "refuse", "Creating cluster\nERROR: failed to create cluster: failed to pull image \"node\": no such host\n\nCommand Output: a long story")

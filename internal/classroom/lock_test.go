@@ -44,7 +44,7 @@ func TestLockSaysWhatItWaitsFor(t *testing.T) {
 	again()
 }
 
-func TestOneKubeconfigIsAlwaysChosen(t *testing.T) {
+func TestChooseAndUnchoose(t *testing.T) {
 	g := NewWithT(t)
 	ctx := t.Context()
 	options := Options{Repo: repo.Repo{Root: t.TempDir()}, Name: DefaultName}
@@ -61,7 +61,7 @@ func TestOneKubeconfigIsAlwaysChosen(t *testing.T) {
 	complete("second.kind", time.Hour)
 	g.Expect(os.WriteFile(path("half.kind"), nil, 0o600)).To(Succeed())
 	g.Expect(record{Phase: phaseCreating}.write(filepath.Join(state, "half.kind.json"))).To(Succeed())
-	g.Expect(os.WriteFile(path(copyPrefix+"1"), nil, 0o600)).To(Succeed(), "a copy of a learner's own kubeconfig")
+	g.Expect(os.WriteFile(path(copyPrefix+"1"), nil, 0o600)).To(Succeed()) // like a copy of a learner's own kubeconfig
 	g.Expect(choose(ctx, options, path("first"))).To(Succeed())
 
 	var all sync.WaitGroup
@@ -83,7 +83,7 @@ func TestOneKubeconfigIsAlwaysChosen(t *testing.T) {
 	g.Expect(os.Readlink(link)).To(Equal("second.kind.kubeconfig"), "a cluster with a name of its own must leave the link alone")
 	g.Expect(os.Remove(path("second.kind"))).To(Succeed())
 	g.Expect(choose(ctx, named, path("named"))).To(Succeed())
-	g.Expect(os.Readlink(link)).To(Equal("named.kubeconfig"), "the link pointed nowhere")
+	g.Expect(os.Readlink(link)).To(Equal("named.kubeconfig"), "a link that points nowhere must be replaced")
 	g.Expect(choose(ctx, options, path("first"))).To(Succeed())
 	g.Expect(os.Readlink(link)).To(Equal("first.kubeconfig"), "the default cluster must take it back")
 
@@ -91,7 +91,7 @@ func TestOneKubeconfigIsAlwaysChosen(t *testing.T) {
 	g.Expect(unchoose(ctx, state, path("named"))).To(Succeed())
 	g.Expect(os.Readlink(link)).To(Equal("first.kubeconfig"), "removing another cluster must change nothing")
 	g.Expect(os.Remove(path("first"))).To(Succeed())
-	g.Expect(choose(ctx, options, path("first"))).To(Succeed(), "another command has just removed it")
+	g.Expect(choose(ctx, options, path("first"))).To(Succeed(), "a cluster that another command has just removed must not be an error")
 	g.Expect(unchoose(ctx, state, path("first"))).To(Succeed())
-	g.Expect(link).NotTo(BeAnExistingFile(), "no cluster is left")
+	g.Expect(link).NotTo(BeAnExistingFile(), "without a cluster, there must be no link")
 }

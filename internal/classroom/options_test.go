@@ -15,7 +15,7 @@ import (
 	"example.com/operator-workshop/internal/repo"
 )
 
-func TestOptions(t *testing.T) {
+func TestNewRefusesWrongOptions(t *testing.T) {
 	valid := classroom.Options{Provider: providers.Embedded, Name: "demo", Nodes: 1}
 	cases := map[string]struct {
 		change func(*classroom.Options)
@@ -56,7 +56,7 @@ func TestMakeCommandLeadsToTheSameCluster(t *testing.T) {
 	}
 }
 
-func TestCurrent(t *testing.T) {
+func TestCurrentRefusesUnusableKubeconfigs(t *testing.T) {
 	unreachable := `apiVersion: v1
 kind: Config
 current-context: nowhere
@@ -85,7 +85,7 @@ users: [{name: nobody, user: {}}]
 	}
 }
 
-func TestCurrentIsTheLearnersOwn(t *testing.T) {
+func TestTheLearnersOwnClusterIsNeitherResetNorRemoved(t *testing.T) {
 	g := NewWithT(t)
 	ctx := testContext(t)
 	r := checkout(t)

@@ -80,7 +80,7 @@ func (s Status) Print(out io.Writer, now time.Time) {
 	fmt.Fprintln(table, "\nCOMPONENT\tPID\tMEMORY\tRUNNING FOR")
 	for _, component := range s.Components {
 		if component.PID == 0 {
-			fmt.Fprintf(table, "%s\t-\t-\tdoes not run\n", component.Name)
+			fmt.Fprintf(table, "%s\t-\t-\tnot running\n", component.Name)
 			continue
 		}
 		fmt.Fprintf(table, "%s\t%d\t%s\t%s\n", component.Name, component.PID, megabytes(component.Memory), now.Sub(component.Started).Round(time.Second))

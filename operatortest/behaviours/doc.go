@@ -71,8 +71,8 @@
 //
 // Specs are generated from the definition's schema: bounds, enums, defaults, optional fields, lists. The kit leaves CEL
 // rules to the API server, and drops every spec that the API server refuses. For strings whose form the schema doesn't
-// specify, [operatortest.Operator.Values] lists sensible ones, by paths such as spec.image, spec.pools[].size or
-// spec.labels.*. List fields that can only increase, such as versions, in [operatortest.Operator.Ascending]. Sequences
+// specify, [operatortest.Operator.Values] lists sensible values, by paths such as spec.image, spec.pools[].size or
+// spec.labels.*. Name the fields that can only increase, such as versions, in [operatortest.Operator.Ascending]. Sequences
 // of specs are drawn at random, from [operatortest.Operator.Seed], so each run tries the same ones; a sequence that
 // fails is shortened.
 //

@@ -1,5 +1,5 @@
-// Package v1alpha1 is the first version of the API group secret.example.com, which old
-// manifests still use. Its objects are converted to those of package v1, and back.
+// Package v1alpha1 is the first version of the API group secret.example.com. Old manifests
+// still use it. Its objects are converted to those of package v1, and back.
 //
 // +kubebuilder:object:generate=true
 // +groupName=secret.example.com

@@ -76,7 +76,8 @@ func (p *playing) checkBackgrounds() error {
 	return errors.Join(errs...)
 }
 
-// stopBackground stops the background process with this name. If its block was skipped, there is none.
+// stopBackground stops the background process with this name. If there is none, because its block was skipped or has not
+// been played, it does nothing.
 func (p *playing) stopBackground(name string) {
 	for i, b := range p.backgrounds {
 		if b.name == name {

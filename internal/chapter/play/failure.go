@@ -14,7 +14,7 @@ const (
 	unmarked     = -1
 )
 
-// Failure is a command that did something other than what the chapter shows.
+// Failure is the error of a command that did something other than what the chapter shows.
 type Failure struct {
 	// Place is the line of the command in the chapter: path:line.
 	Place string

@@ -44,11 +44,12 @@ type Player struct {
 	shell          string        // path of a POSIX shell; "" means posixShell
 }
 
-// posixShell exists on every system that Kubernetes tools run on.
+// posixShell is the path of a POSIX shell on Linux and macOS.
 const posixShell = "/bin/sh"
 
-// Play plays a chapter. At the first difference from the chapter, it runs the cleanup blocks that it has not reached
-// yet, and returns a Failure. When ctx ends, it does the same, but the error wraps that of ctx. It leaves nothing running.
+// Play plays a chapter. At the first difference from the chapter, unless Differs accepts it, Play runs the cleanup blocks
+// that it has not reached yet, and returns a Failure. When ctx ends, it does the same, but the error wraps that of ctx.
+// At the end, it stops all processes that the commands have started, except those that have left their process group.
 func (p *Player) Play(ctx context.Context, c *chapter.Chapter) error {
 	playing, err := p.begin(c)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"example.com/operator-workshop/internal/providers"
 )
 
-// testPlayer returns a player that plays quietly in an empty directory, with short time limits.
+// testPlayer returns a player that plays in an empty directory, shows the play in a buffer, and soon sends SIGTERM.
 func testPlayer(t *testing.T) *Player {
 	return &Player{
 		Dir:   t.TempDir(),
@@ -197,7 +197,7 @@ func TestPlayCounts(t *testing.T) {
 	))
 }
 
-func TestPlayChoosesByCluster(t *testing.T) {
+func TestPlaySkipsBlocksForOtherClusters(t *testing.T) {
 	for cluster, want := range map[string]int{"": 1, providers.Embedded: 1, providers.Kind: 2, providers.Current: 1} {
 		t.Run(cluster, func(t *testing.T) {
 			t.Parallel()

@@ -210,8 +210,8 @@ func (p *playing) run(ctx context.Context, block *chapter.Block, command *chapte
 }
 
 // cleanUp runs the cleanup blocks that were not played to their end, even if ctx has ended. Their output is not
-// compared: what they remove may never have existed. Background processes keep running, because finalizers may need
-// them.
+// compared, because the objects that they remove may never have existed. Background processes keep running, because
+// finalizers may need them.
 func (p *playing) cleanUp(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cmp.Or(p.player.cleanupTimeout, time.Minute))
 	defer cancel()
@@ -243,7 +243,7 @@ func (p *playing) cleanUpBlock(ctx context.Context, block *chapter.Block) (errs 
 	return errs
 }
 
-// end ends everything that is still running.
+// end stops all processes that are still running, and removes the session's files.
 func (p *playing) end() error {
 	for len(p.backgrounds) > 0 {
 		p.stopBackground(p.backgrounds[len(p.backgrounds)-1].name)

@@ -91,7 +91,7 @@ func TestACommandThatIgnoresInterruptsIsKilled(t *testing.T) {
 	player.expectGone(g, "pid")
 }
 
-func TestCtrlCEndsEverythingAndThenCleansUp(t *testing.T) {
+func TestCtrlCEndsTheCommandCleansUpAndEndsTheRest(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	player := testPlayer(t)
