@@ -55,7 +55,7 @@ func (a *app) whileBroken(cmd *cobra.Command, own *exercise.Copy, verb string, b
 			return err
 		}
 		if finding == nil {
-			fmt.Fprintf(out, "You have fixed it: %s passes again. `make stage-%d break` lists what else can break.\n", broken.Name, own.Number)
+			fmt.Fprintf(out, "You have fixed it: %s passes again. `make stage-%d break` lists all breaks.\n", broken.Name, own.Number)
 			return nil
 		}
 		fmt.Fprintf(out, "\nBroken: %s\n", broken.Name)

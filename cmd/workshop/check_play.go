@@ -17,9 +17,9 @@ func validatePlay(stage repo.Stage, verbs []string, step string) error {
 	use := fmt.Sprintf("`make stage-%d check PLAY=1`", stage.Number)
 	switch {
 	case len(verbs) == 0:
-		return fmt.Errorf("PLAY=1 goes with check: %s; `make stage-%d OWN=1` only plays the chapter with your copy", use, stage.Number)
+		return fmt.Errorf("PLAY=1 works only with check: %s; `make stage-%d OWN=1` only plays the chapter with your copy", use, stage.Number)
 	case len(verbs) > 1 || verbs[0] != "check":
-		return fmt.Errorf("PLAY=1 goes with check, not with %s: %s", strings.Join(verbs, " "), use)
+		return fmt.Errorf("PLAY=1 works only with check, not with %s: %s", strings.Join(verbs, " "), use)
 	case step != "":
 		return fmt.Errorf("PLAY=1 plays all sections that are done, so it takes no STEP: %s", use)
 	}

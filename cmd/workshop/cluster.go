@@ -89,7 +89,7 @@ func (a *app) resetCommand() *cobra.Command {
 			if err := cluster.Choose(cmd.Context()); err != nil {
 				return err
 			}
-			fmt.Fprintln(cmd.OutOrStdout(), "The cluster is as it was when it was new.")
+			fmt.Fprintln(cmd.OutOrStdout(), "The cluster is in its original state again.")
 			return nil
 		},
 	}

@@ -22,7 +22,7 @@ func TestConfirm(t *testing.T) {
 		"Yes":               {input: "Yes\n", asks: true},
 		"nothing but Enter": {input: "\n", asks: true, refused: true},
 		"anything else":     {input: "sure\n", asks: true, refused: true},
-		"no one to answer":  {input: "", asks: true, refused: true},
+		"no answer":         {input: "", asks: true, refused: true},
 		"YES=1":             {yes: true},
 	}
 	for name, c := range cases {
@@ -44,7 +44,7 @@ func TestConfirm(t *testing.T) {
 	}
 }
 
-func TestConfirmInterrupted(t *testing.T) {
+func TestCtrlCEndsConfirm(t *testing.T) {
 	g := NewWithT(t)
 	silent, typist := io.Pipe()
 	defer typist.Close()

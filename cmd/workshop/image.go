@@ -27,7 +27,7 @@ func (a *app) loadCommand() *cobra.Command {
 		Short: "Copy images from docker into the nodes of the kind cluster",
 		RunE: func(cmd *cobra.Command, images []string) error {
 			if len(images) == 0 {
-				return errors.New("which image? say IMG=NAME:TAG")
+				return errors.New("which image? set IMG=NAME:TAG")
 			}
 			cluster, err := a.cluster(cmd.OutOrStdout())
 			if err != nil {
@@ -35,7 +35,7 @@ func (a *app) loadCommand() *cobra.Command {
 			}
 			loader, ok := cluster.(classroom.ImageLoader)
 			if !ok {
-				return fmt.Errorf("images can be loaded only into kind clusters, not with CLUSTER=%s: say CLUSTER=kind", a.provider)
+				return fmt.Errorf("images can be loaded only into kind clusters, not with CLUSTER=%s: set CLUSTER=kind", a.provider)
 			}
 			return loader.Load(cmd.Context(), images...)
 		},

@@ -73,7 +73,7 @@ func TestProgress(t *testing.T) {
 			},
 			last: "Go on with: make stage-1 check\n",
 		},
-		"the stage is done": {
+		"the only started stage is done": {
 			begin: func(g Gomega, stages []*exercise.Stage) { start(g, stages[1], 5, all...) },
 			shown: []string{"stage 2  ###                   3 of  3"},
 			last:  "Go on with: make stage-3 start\n",

@@ -46,7 +46,7 @@ func (a *app) stageCommand() *cobra.Command {
 				return a.play(cmd, options, []string{stage.Chapter})
 			}
 			if options.from != "" {
-				return fmt.Errorf("FROM goes only with a chapter: `make stage-%d FROM=%s`, without %s", stage.Number, options.from, strings.Join(args[1:], " "))
+				return fmt.Errorf("FROM works only when a chapter is played: `make stage-%d FROM=%s`, without %s", stage.Number, options.from, strings.Join(args[1:], " "))
 			}
 			if args[1] == breakVerb && step == "" && len(args) <= 3 {
 				return a.breakCopy(cmd, stage, args[2:])
@@ -59,7 +59,7 @@ func (a *app) stageCommand() *cobra.Command {
 					args[1+at], stage.Number, args[1+at], stage.Number, args[1+at])
 			}
 			if step != "" {
-				return fmt.Errorf("a STEP goes with one of %s: `make stage-%d check STEP=%s`", strings.Join(exerciseVerbs, ", "), stage.Number, step)
+				return fmt.Errorf("STEP works only with one of %s: `make stage-%d check STEP=%s`", strings.Join(exerciseVerbs, ", "), stage.Number, step)
 			}
 			if own {
 				copied, err := a.ownCopy(cmd, stage)

@@ -40,7 +40,7 @@ func (a *app) verifyExercisesCommand() *cobra.Command {
 				return err
 			}
 			if len(steps) > 0 && (len(stages) != 1 || play || breaks) {
-				return errors.New("--step goes with exactly one stage, and without --play and --breaks: workshop verify-exercises 2 --step 2.9a,2.9b")
+				return errors.New("--step works only with exactly one stage, and without --play and --breaks: workshop verify-exercises 2 --step 2.9a,2.9b")
 			}
 			if play {
 				return a.playBySection(cmd, stages)
@@ -72,7 +72,7 @@ func (a *app) verifyExercisesCommand() *cobra.Command {
 }
 
 // checks estimates how long the checks of a stage's steps take, compared with other stages: a check with specs, which
-// starts a control plane, takes about three times as long as one without.
+// needs a control plane, takes about three times as long as one without.
 func checks(stage *exercise.Stage) int {
 	sum := 0
 	for _, step := range stage.Steps {

@@ -23,7 +23,7 @@ func TestACommandReachesToTheEndOfItsHeredocs(t *testing.T) {
 		"two":                               {"a <<EOF && b <<B", []string{"EOF", "B"}},
 		"in a command substitution":         {`a "$(cat <<EOF`, []string{"EOF\n)\""}},
 		"in backquotes":                     {"a `cat <<EOF", []string{"EOF\n`"}},
-		"in a sub-shell":                    {"(cat <<EOF)", []string{"EOF"}},
+		"in a subshell":                     {"(cat <<EOF)", []string{"EOF"}},
 		"after a case pattern":              {"case a in a) cat <<EOF;; esac", []string{"EOF"}},
 		"after quotes of all kinds":         {`a 'b"' "c'" \' \" "\"" <<EOF`, []string{"EOF"}},
 		"after a quote in a parameter":      {`a "${b:-c}" ${c:-'}'} <<EOF`, []string{"EOF"}},
@@ -34,7 +34,7 @@ func TestACommandReachesToTheEndOfItsHeredocs(t *testing.T) {
 		"not in arithmetic":                 {"a $((1 << (2 << 3))) $((4<<x))", nil},
 		"after arithmetic":                  {"a $(( (1) )) <<EOF", []string{"EOF"}},
 		"quotes in a substitution":          {`a "$(b "c" 'd"')"`, nil},
-		"an escaped sign is not a heredoc":  {`a \<<b`, nil},
+		"not after an escaped sign":         {`a \<<b`, nil},
 		"not in a parameter":                {"a ${b:-<<EOF}", nil},
 		"after a continued line":            {"a <<EOF \\\n| wc", []string{"EOF"}},
 	}

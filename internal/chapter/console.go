@@ -66,8 +66,8 @@ func (p *parser) parseStatus(line int, text string, block *Block, command *Comma
 	}
 }
 
-// readCommand returns the lines of the command that body begins with. The command ends where, by the shell's grammar, it is
-// complete. number is the line number of body's first line in the file.
+// readCommand returns the lines of the command that body begins with. The command ends where it is complete according to
+// the shell's grammar. number is the line number of body's first line in the file.
 func (p *parser) readCommand(body []string, number int) []string {
 	lines := []string{strings.TrimSpace(strings.TrimPrefix(body[0], "$"))}
 	if lines[0] == "" {

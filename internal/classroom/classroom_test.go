@@ -244,7 +244,7 @@ func TestStatusSaysWhatToDo(t *testing.T) {
 	says(classroom.StateAbsent, "`make up NAME=sick` creates it")
 }
 
-func TestMovedAndCopiedCheckouts(t *testing.T) {
+func TestMovedAndCopiedCheckoutsKeepTheirClusters(t *testing.T) {
 	g := NewWithT(t)
 	ctx := testContext(t)
 	r := checkout(t)
@@ -270,7 +270,7 @@ func TestMovedAndCopiedCheckouts(t *testing.T) {
 	g.Expect(os.Rename(moved.Root, r.Root)).To(Succeed())
 }
 
-func TestInterruptedUp(t *testing.T) {
+func TestUpContinuesAfterAnInterruption(t *testing.T) {
 	g := NewWithT(t)
 	ctx := testContext(t)
 	cluster := newCluster(t, checkout(t), "cut")

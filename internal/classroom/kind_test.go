@@ -94,7 +94,7 @@ func TestKindLeavesSomeoneElsesClusterAlone(t *testing.T) {
 	}
 }
 
-func TestKindClusterThatSomeoneElseMakesMeanwhile(t *testing.T) {
+func TestKindLeavesAClusterAloneThatSomeoneElseMakesMeanwhile(t *testing.T) {
 	g := NewWithT(t)
 	bench := newKindBench(t)
 	bench.write(t, "refuse", `ERROR: failed to create cluster: node(s) already exist for a cluster with the name "demo"`)

@@ -25,7 +25,7 @@ func TestLockSaysWhatItWaitsFor(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	info, err := os.Stat(path)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(info.Mode().Perm()).To(Equal(os.FileMode(0o600)), "no other user must be able to hold it")
+	g.Expect(info.Mode().Perm()).To(Equal(os.FileMode(0o600)), "other users must not be able to hold it")
 
 	out := &bytes.Buffer{}
 	self := "another command (process " + strconv.Itoa(os.Getpid()) + ")"

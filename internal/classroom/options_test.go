@@ -42,11 +42,11 @@ func TestNewRefusesWrongOptions(t *testing.T) {
 
 func TestMakeCommandLeadsToTheSameCluster(t *testing.T) {
 	cases := map[string]struct{ provider, name, want string }{
-		"the default":         {providers.Embedded, classroom.DefaultName, "make reset"},
-		"another one":         {providers.Embedded, "demo", "make reset NAME=demo"},
-		"kind":                {providers.Kind, classroom.DefaultName, "make reset CLUSTER=kind"},
-		"another one in kind": {providers.Kind, "demo", "make reset CLUSTER=kind NAME=demo"},
-		"the learner's own":   {providers.Current, "demo", "make reset CLUSTER=current"},
+		"the default":               {providers.Embedded, classroom.DefaultName, "make reset"},
+		"another name":              {providers.Embedded, "demo", "make reset NAME=demo"},
+		"kind":                      {providers.Kind, classroom.DefaultName, "make reset CLUSTER=kind"},
+		"another name in kind":      {providers.Kind, "demo", "make reset CLUSTER=kind NAME=demo"},
+		"the learner's own cluster": {providers.Current, "demo", "make reset CLUSTER=current"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -113,7 +113,7 @@ func TestTheLearnersOwnClusterIsNeitherResetNorRemoved(t *testing.T) {
 	g.Expect(status.ReadyNodes).To(Equal(2))
 }
 
-func TestKindWithoutDocker(t *testing.T) {
+func TestKindNeedsDocker(t *testing.T) {
 	g := NewWithT(t)
 	r := checkout(t)
 	t.Setenv("PATH", t.TempDir())

@@ -108,9 +108,9 @@ func TestFindingsSayWhatIsWrongAndWhere(t *testing.T) {
 			},
 			step: "1.1", open: "work/01-toy/toy.go:11", text: "undefined: nonsense",
 		},
-		"a syntax error":          {spoil: func(own *Copy) { own.edit(t, "toy.go", addStub, "\treturn (\n") }, open: "work/01-toy/toy.go:7", text: "syntax error"},
-		"a function that is gone": {spoil: func(own *Copy) { own.edit(t, "toy.go", "func add(", "func plus(") }, text: "undefined: add"},
-		"an import that is absent": {spoil: func(own *Copy) {
+		"a syntax error":              {spoil: func(own *Copy) { own.edit(t, "toy.go", addStub, "\treturn (\n") }, open: "work/01-toy/toy.go:7", text: "syntax error"},
+		"a function that was renamed": {spoil: func(own *Copy) { own.edit(t, "toy.go", "func add(", "func plus(") }, text: "undefined: add"},
+		"an import that can't be found": {spoil: func(own *Copy) {
 			own.edit(t, "toy.go", "package toy\n", "package toy\n\nimport _ \"example.com/absent\"\n")
 		}, text: "example.com/absent"},
 		"a panic": {spoil: func(own *Copy) { own.edit(t, "toy.go", addStub, "\tpanic(\"oh\")\n") }, open: "work/01-toy/toy.go:6", text: "panic: oh"},

@@ -81,7 +81,7 @@ func (c *Copy) Exists() error {
 	}
 	_, err := os.Stat(filepath.Join(c.Path, "go.mod"))
 	if errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("%s has no go.mod: `make stage-%d reset` starts it over, and keeps what is there", c.name(), c.Number)
+		return fmt.Errorf("%s has no go.mod: `make stage-%d reset` makes a new copy, and keeps the old one in %s/kept", c.name(), c.Number, workFolder)
 	}
 	return err
 }

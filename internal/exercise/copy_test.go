@@ -49,7 +49,7 @@ func TestErrorsAboutACopySayWhatToDo(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = own.CheckStep(t.Context(), "1.1")
-	expect(err, "has no go.mod: `make stage-1 reset` starts it over, and keeps what is there")
+	expect(err, "has no go.mod: `make stage-1 reset` makes a new copy, and keeps the old one in work/kept")
 	if err := os.RemoveAll(filepath.Join(own.Path, "toy.go")); err != nil {
 		t.Fatal(err)
 	}

@@ -7,9 +7,9 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// TestGraftTakesTheCommentsAboveADeclaration uses markers for a generator, which are above a declaration but not in its
+// TestGraftReplacesTheCommentsAboveADeclaration uses markers for a generator, which are above a declaration but not in its
 // doc comment.
-func TestGraftTakesTheCommentsAboveADeclaration(t *testing.T) {
+func TestGraftReplacesTheCommentsAboveADeclaration(t *testing.T) {
 	const (
 		before = "package toy\n\nvar one = 1 // mine\n\n// Two is two.\nfunc two() int { return 2 }\n"
 		after  = "package toy\n\nvar one = 1 // mine\n\n// +marker\n\n// Two is two.\nfunc two() int { return 2 }\n"

@@ -68,7 +68,7 @@ func TestATestIsRunAgainIfItsStackIsLost(t *testing.T) {
 		"\t\tprintln(\"\tgoroutine running on other thread; stack unavailable\")\n\t\tos.Exit(2)\n\t}\n\tselect {}\n", "12")
 }
 
-// TestAHangIsFoundWhileASpecWaits uses specs that give up, as the test kit's do, while add runs in another goroutine.
+// TestAHangIsFoundWhileASpecWaits uses a spec that waits for add with a time limit, as the specs of the test kit do.
 func TestAHangIsFoundWhileASpecWaits(t *testing.T) {
 	first, next := firstLook, nextLook
 	firstLook, nextLook = 200*time.Millisecond, 200*time.Millisecond

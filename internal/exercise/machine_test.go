@@ -17,27 +17,27 @@ func TestTheMachineIsBlamed(t *testing.T) {
 		spoil  func(*testing.T, *Stage)
 		wanted string
 	}{
-		"a compiler without space": {
+		"a full disk while compiling": {
 			spoil:  fakeGo("test)", "write $WORK/b001/_pkg_.a: no space left on device"),
 			wanted: "the disk is full: free some space and run the same command again (write $WORK/b001/_pkg_.a: no space left on device)",
 		},
-		"a linker without space": {
+		"a full disk while linking": {
 			spoil:  fakeGo("test)", "# example.com/toy\n/go/link: mapping output file failed: no space left on device"),
 			wanted: "the disk is full: free some space and run the same command again (/go/link: mapping output file failed",
 		},
-		"a test without space": {
+		"a full disk in a test": {
 			spoil: func(t *testing.T, stage *Stage) {
 				stage.editTests(t, `t.Errorf("expected %d`, `t.Fatalf("etcd: write wal: no space left on device %d`)
 			},
 			wanted: "the disk is full: free some space and run the same command again (toy_test.go:",
 		},
-		"a test that may watch no more files": {
+		"too many open files in a test": {
 			spoil: func(t *testing.T, stage *Stage) {
 				stage.editTests(t, `t.Errorf("expected %d`, `t.Fatalf("watch the certificates: too many open files %d`)
 			},
 			wanted: `watch the certificates: too many open files: the system limits`,
 		},
-		"a test without tools": {
+		"missing tools in a test": {
 			spoil: func(t *testing.T, stage *Stage) {
 				stage.editTests(t, `t.Errorf("expected %d`, "t.Fatalf(\"/bin/etcd is missing: run `make tools` in / %d")
 			},

@@ -156,7 +156,7 @@ func TestABackgroundProcessRunsUntilItIsStopped(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 }
 
-func TestABackgroundProcessThatIsNeverReady(t *testing.T) {
+func TestABackgroundProcessThatIsNeverReadyIsReported(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	player := testPlayer(t)
@@ -165,7 +165,7 @@ func TestABackgroundProcessThatIsNeverReady(t *testing.T) {
 	player.expectGone(g, "pid")
 }
 
-func TestABackgroundProcessThatDiesBeforeItIsReady(t *testing.T) {
+func TestABackgroundProcessThatDiesBeforeItIsReadyIsReported(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	command := "i=0; while test $i -lt 22; do i=$((i+1)); echo $i; done; exit 3"

@@ -63,17 +63,17 @@ var Limit, Burst = 1, 2 // both
 
 func TestCutSymbol(t *testing.T) {
 	tests := map[string]struct{ name, want string }{
-		"a function with its doc comment":     {"Hello", "// Hello greets.\n//\n//workshop:step 1.2 task\nfunc Hello(name string) {\n\t// why\n\tfmt.Println(\"hello \" + name)\n}"},
-		"a type":                              {"Set", "// Set is a set.\ntype Set[T comparable] struct {\n\titems map[T]bool // what is in it\n}"},
-		"a method":                            {"Set.Has", "// Has tells what is in it.\nfunc (s *Set[T]) Has(item T) bool { return s.items[item] }"},
-		"a method of two type parameters":     {"Pair.Swap", "// Swap swaps.\n//\n// Twice is none.\nfunc (Pair[A, B]) Swap() {}"},
-		"a type of a group":                   {"Pair", "// Pair is two.\ntype Pair[A, B any] struct{}"},
-		"a type of a group, with its comment": {"ID", "type ID = string // short"},
-		"a type of a group, without comment":  {"Rest", "type Rest int"},
-		"a constant of a group":               {"ReasonReady", "// ReasonReady is good.\nconst ReasonReady = \"Ready\""},
-		"a constant with its comment":         {"ReasonNotReady1", "const ReasonNotReady1 = \"NotReady\" // bad"},
-		"a constant that counts":              {"One", "const (\n\tZero = iota\n\tOne\n)"},
-		"a variable, the second of two":       {"Burst", "// Limit and Burst are numbers.\nvar Limit, Burst = 1, 2 // both"},
+		"a function with its doc comment":             {"Hello", "// Hello greets.\n//\n//workshop:step 1.2 task\nfunc Hello(name string) {\n\t// why\n\tfmt.Println(\"hello \" + name)\n}"},
+		"a type":                                      {"Set", "// Set is a set.\ntype Set[T comparable] struct {\n\titems map[T]bool // what is in it\n}"},
+		"a method":                                    {"Set.Has", "// Has tells what is in it.\nfunc (s *Set[T]) Has(item T) bool { return s.items[item] }"},
+		"a method of a type with two parameters":      {"Pair.Swap", "// Swap swaps.\n//\n// Twice is none.\nfunc (Pair[A, B]) Swap() {}"},
+		"a type in a group":                           {"Pair", "// Pair is two.\ntype Pair[A, B any] struct{}"},
+		"a type in a group, with its comment":         {"ID", "type ID = string // short"},
+		"a type in a group, without a comment":        {"Rest", "type Rest int"},
+		"a constant in a group":                       {"ReasonReady", "// ReasonReady is good.\nconst ReasonReady = \"Ready\""},
+		"a constant with its comment":                 {"ReasonNotReady1", "const ReasonNotReady1 = \"NotReady\" // bad"},
+		"a constant whose value depends on its place": {"One", "const (\n\tZero = iota\n\tOne\n)"},
+		"a variable, the second of two":               {"Burst", "// Limit and Burst are numbers.\nvar Limit, Burst = 1, 2 // both"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -227,7 +227,7 @@ func TestFillNamesWhatCanNotBeCut(t *testing.T) {
 		"a missing key":              {"```yaml file=p.yaml key=a\n```\n", "file=p.yaml: has no key a"},
 		"a folder":                   {"```text file=p\n```\n", "file=p: read "},
 		"a line that closes a fence": {"```makefile file=Makefile\n```\n", "file=Makefile: a line of it would close this fence: make the fence longer than ```"},
-		"a mistake of the grammar":   {"```sh\n```\n", "a sh fence would not be played"},
+		"a mistake in another fence": {"```sh\n```\n", "a sh fence would not be played"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
