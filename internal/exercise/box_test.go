@@ -45,7 +45,7 @@ func TestWrapped(t *testing.T) {
 	wrapped := Wrapped(task)
 	for line := range strings.Lines(wrapped) {
 		if len(strings.TrimSpace(line)) > lineLength {
-			t.Errorf("a line of %d characters: %s", len(line), line)
+			t.Errorf("this line has %d characters, which is too long: %s", len(line), line)
 		}
 	}
 	if !strings.Contains(wrapped, "`a name and its value`.") {

@@ -49,7 +49,7 @@ func TestBreakAndFixByHand(t *testing.T) {
 	}
 	finding := own.expectBroken(t)
 	if finding == nil || !strings.Contains(finding.Found, "expected 2, found 0") || finding.Open != "" {
-		t.Fatalf("found %+v", finding)
+		t.Fatalf("expected the failure of the broken function, and no place to open\nfound %+v", finding)
 	}
 	if _, err := own.Break(t.Context(), "sum"); err == nil || !strings.Contains(err.Error(), "work/01-toy already has a bug to find: look for it with `make stage-1 check`") {
 		t.Errorf("expected an error about the bug that is already there\nfound %v", err)
@@ -62,7 +62,7 @@ func TestBreakAndFixByHand(t *testing.T) {
 		t.Errorf("still broken: %v, %v", broken, err)
 	}
 	if next, err := own.Next(); err != nil || next != len(own.Steps) {
-		t.Errorf("the next step is %d, error %v", next, err)
+		t.Errorf("expected no step to be left\nfound step %d, error %v", next, err)
 	}
 }
 

@@ -25,7 +25,7 @@ func TestALearnerSolvesTheSteps(t *testing.T) {
 	passed, finding := own.check(t)
 	if passed != "" || finding == nil || finding.Step.ID != "1.1" || finding.Open != "work/01-toy/toy.go:6" ||
 		!strings.Contains(finding.Found, "TestAdd/one:") || !strings.Contains(finding.Found, "expected 2, found 0") {
-		t.Fatalf("before the first step: passed %q, found %+v", passed, finding)
+		t.Fatalf("before the first step, expected the check to find step 1.1\nfound %q passed, and %+v", passed, finding)
 	}
 	if _, err := os.Stat(filepath.Join(own.Path, "later.go")); err == nil {
 		t.Error("a file that comes with a later step is there from the start")
@@ -37,7 +37,7 @@ func TestALearnerSolvesTheSteps(t *testing.T) {
 	own.edit(t, "toy.go", greetStub, "\treturn \"hello\"\n")
 	passed, finding = own.check(t)
 	if passed != "1.1, 1.2a" || finding == nil || finding.Step.ID != "1.2b" {
-		t.Fatalf("after two steps: passed %q, found %+v", passed, finding)
+		t.Fatalf("after two steps, expected both to pass and the check to find step 1.2b\nfound %q passed, and %+v", passed, finding)
 	}
 	own.read(t, "later.go")
 	if !strings.Contains(own.read(t, "toy_test.go"), "a name") {
@@ -45,14 +45,14 @@ func TestALearnerSolvesTheSteps(t *testing.T) {
 	}
 	own.edit(t, "toy.go", `"hello"`, `"hello " + name`)
 	if passed, finding = own.check(t); passed != "1.2b, 1.1 again, 1.2a again, 1.2b again" || finding != nil {
-		t.Fatalf("at the end: passed %q, found %+v", passed, finding)
+		t.Fatalf("at the end, expected the last step to pass, and then all steps again\nfound %q passed, and %+v", passed, finding)
 	}
 	own.edit(t, "toy.go", "b + a", "b - a")
 	if passed, finding = own.check(t); finding == nil || finding.Step.ID != "1.1" {
-		t.Fatalf("after a step was broken again: passed %q, found %+v", passed, finding)
+		t.Fatalf("after step 1.1 was broken again, expected the check to find it\nfound %q passed, and %+v", passed, finding)
 	}
 	if done, err := own.Done(); err != nil || strings.Join(done, " ") != "1.2a 1.2b" {
-		t.Errorf("the progress is %v, error %v", done, err)
+		t.Errorf("expected only the broken step to be removed from the progress\nfound %v, error %v", done, err)
 	}
 }
 
@@ -75,11 +75,11 @@ func TestChecksOfEarlierStepsAcceptLaterCode(t *testing.T) {
 			t.Fatal(err)
 		}
 		if passed, finding := own.check(t); passed != wanted {
-			t.Fatalf("passed %q, not %q, and found %+v", passed, wanted, finding)
+			t.Fatalf("found %q passed, not %q, and %+v", passed, wanted, finding)
 		}
 	}
 	if finding, err := own.Check(t.Context(), "1.2a", func(Step, Ran, bool) {}); finding != nil || err != nil {
-		t.Errorf("checking a step before the last: found %+v, error %v", finding, err)
+		t.Errorf("expected a step before the last to pass\nfound %+v, error %v", finding, err)
 	}
 }
 
@@ -89,7 +89,7 @@ func TestTestsThatALearnerHasChangedAreKept(t *testing.T) {
 	own.edit(t, "toy.go", greetStub, "\treturn \"hello\"\n")
 	own.edit(t, "toy_test.go", "add(1, 1)", "add(1, 1+0)")
 	if passed, _ := own.check(t); passed != "1.1, 1.2a" {
-		t.Fatalf("passed %q", passed)
+		t.Fatalf("expected both solved steps to pass\nfound %q", passed)
 	}
 	if tests := own.read(t, "toy_test.go"); !strings.Contains(tests, "1+0") || strings.Contains(tests, "a name") {
 		t.Errorf("tests that the learner has changed are overwritten:\n%s", tests)

@@ -71,7 +71,7 @@ func TestTheWorkspaceForgetsARemovedCopy(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, finding := own.check(t); finding == nil || finding.Unbuilt {
-		t.Errorf("with another stage's folder gone, found %+v", finding)
+		t.Errorf("although another stage's folder is gone, expected the code to compile\nfound %+v", finding)
 	}
 	if now, err := os.ReadFile(list); err != nil || string(now) != string(content) {
 		t.Errorf("the workspace lists a folder that is gone: %s %v", now, err)

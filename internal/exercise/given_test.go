@@ -31,7 +31,7 @@ func rename(t *testing.T) func(*Stage) {
 func TestANewerCourseReplacesTests(t *testing.T) {
 	own := started(t).newerCourse(t, reword(t))
 	if _, finding := own.check(t); finding == nil || !strings.Contains(finding.Found, "one and one is 2, not 0") {
-		t.Fatalf("found %+v", finding)
+		t.Fatalf("expected the message of the newer course's test\nfound %+v", finding)
 	}
 	if tests := own.read(t, "toy_test.go"); !strings.Contains(tests, "one and one") {
 		t.Errorf("the command that repeats the check runs the tests of the older course:\n%s", tests)
@@ -43,7 +43,7 @@ func TestANewerCourseKeepsTestsThatALearnerHasChanged(t *testing.T) {
 	own.edit(t, "toy_test.go", "package toy\n", "package toy // mine\n")
 	own = own.newerCourse(t, reword(t))
 	if _, finding := own.check(t); finding == nil || !strings.Contains(finding.Found, "one and one is 2, not 0") {
-		t.Fatalf("found %+v", finding)
+		t.Fatalf("expected the message of the newer course's test\nfound %+v", finding)
 	}
 	if tests := own.read(t, "toy_test.go"); !strings.Contains(tests, "// mine") {
 		t.Errorf("tests that the learner has changed are overwritten:\n%s", tests)
@@ -53,7 +53,7 @@ func TestANewerCourseKeepsTestsThatALearnerHasChanged(t *testing.T) {
 func TestANewerCourseRenamesTests(t *testing.T) {
 	own := started(t).newerCourse(t, rename(t))
 	if _, finding := own.check(t); finding == nil || finding.Unbuilt {
-		t.Fatalf("found %+v", finding)
+		t.Fatalf("expected a finding from tests that compile\nfound %+v", finding)
 	}
 	own.read(t, "sum_test.go")
 	if _, err := os.Stat(filepath.Join(own.Path, "toy_test.go")); !errors.Is(err, os.ErrNotExist) {
@@ -66,7 +66,7 @@ func TestANewerCourseRenamesTestsThatALearnerHasChanged(t *testing.T) {
 	own.edit(t, "toy_test.go", "package toy\n", "package toy // mine\n")
 	own = own.newerCourse(t, rename(t))
 	if _, finding := own.check(t); finding == nil || finding.Unbuilt {
-		t.Fatalf("found %+v", finding)
+		t.Fatalf("expected a finding from tests that compile\nfound %+v", finding)
 	}
 	if tests := own.read(t, "toy_test.go"); !strings.Contains(tests, "// mine") {
 		t.Errorf("tests that the learner has changed are overwritten:\n%s", tests)
@@ -82,7 +82,7 @@ func TestACopyOfAnOlderVersionGetsNewTests(t *testing.T) {
 	own.edit(t, "toy.go", addStub, "\treturn a + b\n")
 	own.edit(t, "toy.go", greetStub, "\treturn \"hello\"\n")
 	if passed, _ := own.check(t); passed != "1.1, 1.2a" {
-		t.Fatalf("passed %q", passed)
+		t.Fatalf("expected both solved steps to pass\nfound %q", passed)
 	}
 	if !strings.Contains(own.read(t, "toy_test.go"), "a name") {
 		t.Error("the tests of the next step are not there to read")
@@ -99,7 +99,7 @@ func TestTestsOfASolutionAreReplacedLater(t *testing.T) {
 	}
 	own = own.newerCourse(t, reword(t))
 	if _, finding := own.check(t); finding != nil {
-		t.Fatalf("found %+v", finding)
+		t.Fatalf("all steps are solved, but the check found %+v", finding)
 	}
 	if tests := own.read(t, "toy_test.go"); !strings.Contains(tests, "one and one") {
 		t.Errorf("the tests of the older course are left:\n%s", tests)

@@ -95,7 +95,7 @@ func TestAHangIsFoundWhileASpecWaits(t *testing.T) {
 			}
 			if finding == nil || finding.Early || !strings.HasPrefix(finding.Open, test.open) ||
 				!strings.Contains(finding.Found, test.found) || strings.Contains(finding.Found, "meanwhile") != (test.found != "") {
-				t.Errorf("found %+v", finding)
+				t.Errorf("expected %q at %s\nfound %+v", test.found, test.open, finding)
 			}
 		})
 	}

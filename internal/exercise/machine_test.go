@@ -59,7 +59,7 @@ func TestTheMachineIsBlamed(t *testing.T) {
 				t.Errorf("expected an error with %q\nfound %v, and %+v", test.wanted, err, finding)
 			}
 			if done, err := own.Done(); err != nil || strings.Join(done, " ") != "1.1" {
-				t.Errorf("the progress is %v, error %v", done, err)
+				t.Errorf("expected step 1.1 to stay done\nfound %v, error %v", done, err)
 			}
 		})
 	}
@@ -111,7 +111,7 @@ func TestAFullDiskDestroysNothing(t *testing.T) {
 		t.Errorf("the test on a full disk: %v\n%s", err, output)
 	}
 	if done, err := own.Done(); err != nil || strings.Join(done, " ") != "1.1 1.2a" {
-		t.Errorf("the progress is %v, error %v", done, err)
+		t.Errorf("expected both steps to stay done\nfound %v, error %v", done, err)
 	}
 	if toy := own.read(t, "toy.go"); !strings.Contains(toy, "// mine") {
 		t.Errorf("the learner's file is lost: %s", toy)
@@ -122,7 +122,7 @@ func TestAFullDiskDestroysNothing(t *testing.T) {
 	}
 	for _, entry := range entries {
 		if strings.HasSuffix(entry.Name(), ".partial") {
-			t.Errorf("%s is left", entry.Name())
+			t.Errorf("%s was not removed", entry.Name())
 		}
 	}
 }
@@ -142,7 +142,7 @@ func TestFilesAreReplacedAtomically(t *testing.T) {
 	}
 	content := make([]byte, 3)
 	if _, err := reader.Read(content); err != nil || string(content) != "old" {
-		t.Errorf("a reader of the old file found %q, error %v", content, err)
+		t.Errorf("expected a reader of the old file to find its content\nfound %q, error %v", content, err)
 	}
 }
 

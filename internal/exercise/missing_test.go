@@ -21,7 +21,7 @@ func TestAMissingFileIsNamedAndPutBack(t *testing.T) {
 	own.edit(t, "toy.go", addStub, "\treturn a + b // mine\n")
 	_, finding := own.check(t) // gives later.go
 	if finding == nil || finding.Step.ID != "1.2a" || len(finding.Missing) > 0 {
-		t.Fatalf("found %+v", finding)
+		t.Fatalf("expected a finding for step 1.2a, without missing files\nfound %+v", finding)
 	}
 	own.edit(t, "toy.go", "// greet", "var _ = twice\n\n// greet")
 	for _, name := range []string{"later.go", "sample.yaml"} {
@@ -31,10 +31,10 @@ func TestAMissingFileIsNamedAndPutBack(t *testing.T) {
 	}
 	_, finding = own.check(t)
 	if finding == nil || !finding.Unbuilt || !slices.Equal(finding.Missing, []string{"later.go", "sample.yaml"}) {
-		t.Fatalf("with the files deleted, found %+v", finding)
+		t.Fatalf("with the files deleted, expected both to be named\nfound %+v", finding)
 	}
 	if back, err := own.Restore(); err != nil || !slices.Equal(back, []string{"later.go", "sample.yaml"}) {
-		t.Fatalf("put back %v, error %v", back, err)
+		t.Fatalf("expected both files to be put back\nfound %v, error %v", back, err)
 	}
 	if toy := own.read(t, "toy.go"); !strings.Contains(toy, "// mine") {
 		t.Errorf("another file was changed:\n%s", toy)
@@ -43,7 +43,7 @@ func TestAMissingFileIsNamedAndPutBack(t *testing.T) {
 		t.Errorf("nothing was missing, but restore put back %v, error %v", back, err)
 	}
 	if _, finding = own.check(t); finding == nil || finding.Unbuilt || len(finding.Missing) > 0 {
-		t.Errorf("with the files put back, found %+v", finding)
+		t.Errorf("with the files put back, expected none to be missing\nfound %+v", finding)
 	}
 }
 
@@ -54,6 +54,6 @@ func TestARenamedFileDoesNotCountAsMissing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, finding := own.check(t); finding == nil || finding.Unbuilt || len(finding.Missing) > 0 {
-		t.Errorf("found %+v", finding)
+		t.Errorf("expected code that compiles, without missing files\nfound %+v", finding)
 	}
 }

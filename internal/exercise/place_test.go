@@ -54,10 +54,10 @@ func TestASyntaxErrorKeepsTheProgress(t *testing.T) {
 				t.Errorf("expected step %s at %s\nfound %+v", test.step, test.open, finding)
 			}
 			if after, err := own.Done(); err != nil || !slices.Equal(after, before) {
-				t.Errorf("done before: %v, after: %v, error %v", before, after, err)
+				t.Errorf("expected the steps %v to stay done\nfound %v, error %v", before, after, err)
 			}
 			if made > 0 {
-				t.Error("generators ran")
+				t.Error("generators ran in spite of the syntax error")
 			}
 		})
 	}

@@ -13,7 +13,7 @@ func TestSolveAndReset(t *testing.T) {
 	own.edit(t, "toy.go", "// Package toy is small.", "// Package toy is mine.")
 	files, kept, err := own.Solve("1.1")
 	if err != nil || strings.Join(files, " ") != "later.go toy.go" {
-		t.Fatalf("solve changed %v, error %v", files, err)
+		t.Fatalf("expected solve to change later.go and toy.go\nfound %v, error %v", files, err)
 	}
 	toy := own.read(t, "toy.go")
 	for _, wanted := range []string{"return a + b", "Package toy is mine", "Your turn, step 1.2a"} {
@@ -40,13 +40,13 @@ func TestSolveAndReset(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, finding := own.check(t); finding == nil || finding.Step.ID != "1.2b" {
-		t.Fatalf("step 1.2b was undone, and the check found %+v", finding)
+		t.Fatalf("step 1.2b was undone, so expected the check to find it\nfound %+v", finding)
 	}
 	if _, err := own.Reset(); err != nil {
 		t.Fatal(err)
 	}
 	if _, finding := own.check(t); finding == nil || finding.Step.ID != "1.1" {
-		t.Fatalf("the copy was reset, and the check found %+v", finding)
+		t.Fatalf("the copy was reset, so expected the check to find step 1.1\nfound %+v", finding)
 	}
 }
 
@@ -62,7 +62,7 @@ func TestSolveRunsTheGenerators(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, _, err := own.Solve("1.1"); err != nil || made != own.Path+" generate manifests" {
-		t.Fatalf("made %q, error %v", made, err)
+		t.Fatalf("expected solve to make generate and manifests in the copy\nfound %q, error %v", made, err)
 	}
 	made = ""
 	if _, _, err := own.Solve("1.1"); err != nil || made != "" {
@@ -82,9 +82,9 @@ func TestSolveReplacesAFileThatDoesNotParse(t *testing.T) {
 	own := started(t)
 	own.edit(t, "toy.go", "func add", "fnuc add")
 	if _, kept, err := own.Solve("1.1"); err != nil || kept == "" {
-		t.Fatalf("the old files are in %q, error %v", kept, err)
+		t.Fatalf("expected a folder with the old files\nfound %q, error %v", kept, err)
 	}
 	if toy := own.read(t, "toy.go"); !strings.Contains(toy, "return a + b") {
-		t.Errorf("not solved:\n%s", toy)
+		t.Errorf("expected the solution\nfound:\n%s", toy)
 	}
 }

@@ -20,7 +20,7 @@ func TestSolvingBySection(t *testing.T) {
 		return nil
 	})
 	if err != nil || strings.Join(played, ", ") != "1.1 before 1.2, 1.2 before " {
-		t.Errorf("played %q, error %v", played, err)
+		t.Errorf("expected both sections to be played, one after the other\nfound %q, error %v", played, err)
 	}
 	if _, err := os.Stat(own.Path); err == nil {
 		t.Error("the copy was not removed")
@@ -40,7 +40,7 @@ func TestVerifyOnlySomeSteps(t *testing.T) {
 	run := func(_ string, targets ...string) error { made = append(made, targets...); return nil }
 	report := func(step Step, _, _ time.Duration, _ string) { steps = append(steps, step.ID) }
 	if err := stage.Verify(t.Context(), []string{"1.2b"}, false, run, report); err != nil || strings.Join(steps, " ") != "1.2b" {
-		t.Errorf("verified %v, error %v", steps, err)
+		t.Errorf("expected only step 1.2b to be verified\nfound %v, error %v", steps, err)
 	}
 	if !slices.Contains(made, "manifests") {
 		t.Errorf("made %v; expected the targets of the steps that were only solved", made)
@@ -55,7 +55,7 @@ func TestVerify(t *testing.T) {
 	var steps []string
 	report := func(step Step, _, _ time.Duration, _ string) { steps = append(steps, step.ID) }
 	if err := stage.Verify(t.Context(), nil, false, noMake, report); err != nil || len(steps) != 3 {
-		t.Fatalf("verified %v, error %v", steps, err)
+		t.Fatalf("expected all three steps to be verified\nfound %v, error %v", steps, err)
 	}
 	lenient := newToy(t)
 	lenient.Steps[1].Checks[0].Run = "TestAdd"
