@@ -11,7 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-func TestConfirm(t *testing.T) {
+func TestConfirmNeedsAYes(t *testing.T) {
 	cases := map[string]struct {
 		input   string
 		yes     bool

@@ -24,8 +24,8 @@ var hijackers = []string{
 	"GOFLAGS=-mod=vendor", "GOOS=windows", "GOARCH=arm64", "CDPATH=/:/usr", "MAKEFLAGS=-j4",
 }
 
-// TestACheckoutElsewhere works in a folder with a space and an umlaut.
-func TestACheckoutElsewhere(t *testing.T) {
+// TestACheckoutInAnUnusualFolder works in a folder with a space and an umlaut.
+func TestACheckoutInAnUnusualFolder(t *testing.T) {
 	c := copyCheckout(t)
 	out, status := c.run(t, ".", hijackers, "tools/bootstrap.sh")
 	NewWithT(t).Expect(status).To(BeZero(), out)

@@ -46,7 +46,7 @@ func start(g Gomega, stage *exercise.Stage, minutes int, done ...string) {
 	}
 }
 
-func TestProgress(t *testing.T) {
+func TestProgressSuggestsTheNextCommand(t *testing.T) {
 	all := []string{"1.1", "1.2a", "1.2b"}
 	for name, test := range map[string]struct {
 		begin func(g Gomega, stages []*exercise.Stage)

@@ -146,7 +146,7 @@ func TestKindInterrupted(t *testing.T) {
 	})
 }
 
-func TestKindPort(t *testing.T) {
+func TestKindUsesTheChosenPortOnlyIfItIsFree(t *testing.T) {
 	g := NewWithT(t)
 	bench := newKindBench(t)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -164,7 +164,7 @@ func TestKindPort(t *testing.T) {
 	g.Expect(string(config)).To(ContainSubstring("\n  apiServerPort: " + strconv.Itoa(taken) + "\nnodes:"))
 }
 
-func TestKindLoad(t *testing.T) {
+func TestLoadNeedsAClusterAndAnImage(t *testing.T) {
 	g := NewWithT(t)
 	ctx := testContext(t)
 	bench := newKindBench(t)

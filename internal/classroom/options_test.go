@@ -122,7 +122,7 @@ func TestKindNeedsDocker(t *testing.T) {
 	g.Expect(cluster.Up(testContext(t))).To(MatchError(ContainSubstring("needs docker")))
 }
 
-func TestEnvironment(t *testing.T) {
+func TestEnvironmentSelectsTheToolsAndTheCluster(t *testing.T) {
 	g := NewWithT(t)
 	t.Setenv("PATH", "/somewhere")
 	t.Setenv("KUBECONFIG", "/home/learner/config")

@@ -40,7 +40,7 @@ func TestBoxesNameTheFilesToWrite(t *testing.T) {
 	}
 }
 
-func TestWrapped(t *testing.T) {
+func TestWrappedKeepsWordsAndCode(t *testing.T) {
 	task := strings.Repeat("long ", 30) + "line.\nIt says `a name and\nits value`.\n"
 	wrapped := Wrapped(task)
 	for line := range strings.Lines(wrapped) {

@@ -233,7 +233,7 @@ func (c *Copy) relative(path string) string {
 }
 
 // written visits the copy's folders and the files that a learner writes there. It leaves out tests, generated and hidden
-// files, hidden folders, and bin.
+// files, hidden folders, and the folder bin.
 func (c *Copy) written(folder, file func(path string) error) error {
 	return filepath.WalkDir(c.Path, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {

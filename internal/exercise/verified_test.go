@@ -11,7 +11,7 @@ import (
 	"example.com/operator-workshop/internal/repo"
 )
 
-func TestFingerprint(t *testing.T) {
+func TestTheFingerprintChangesWithItsInputs(t *testing.T) {
 	t.Setenv(repo.CacheVariable, t.TempDir())
 	stage := newToy(t)
 	for _, folder := range []string{"internal/exercise", "tools"} {

@@ -179,7 +179,7 @@ func TestPlayNamesADirectoryThatIsGone(t *testing.T) {
 	g.Expect(err).To(MatchError(HavePrefix("c.md:3: go to the previous command's directory: stat " + player.Dir + "/a: no such file")))
 }
 
-func TestPlayCounts(t *testing.T) {
+func TestPlayCountsStepsCommandsAndSkippedBlocks(t *testing.T) {
 	g := NewWithT(t)
 	player := testPlayer(t)
 	player.Quiet = true
