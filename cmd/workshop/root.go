@@ -76,8 +76,8 @@ func newRootCommand() *cobra.Command {
 	return root
 }
 
-// plainFlagError returns an error that says that a flag takes a number, instead of one that names the function that failed
-// to parse it. It returns all other errors as they are.
+// plainFlagError replaces the error of a flag that takes a number, because it names a Go function. It returns all other
+// errors as they are.
 func plainFlagError(err error) error {
 	invalid, found := errors.AsType[*pflag.InvalidValueError](err)
 	if !found || invalid.GetFlag().Value.Type() != "int" {

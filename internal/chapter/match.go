@@ -15,7 +15,7 @@ const (
 // end.
 func Match(want, got []string) (wantIndex, gotIndex int, ok bool) {
 	w, g := 0, 0
-	// dots is the last "..." so far, and reach is the real line up to which it matches. After a mismatch, only the last one
+	// dots is the last "..." so far, and reach is the real line up to which it matches. After a mismatch, only this "..."
 	// may have to match more lines.
 	dots, reach := -1, 0
 	for w < len(want) || g < len(got) {

@@ -55,7 +55,7 @@ func (c *current) learners() string {
 	return filepath.Join(home, ".kube", "config")
 }
 
-// Environment returns the variables that every shell needs.
+// Environment implements Cluster.
 func (c *current) Environment() []string { return environment(c.options.Repo, c.Kubeconfig()) }
 
 func (c *current) kubectl(ctx context.Context, args ...string) (string, error) {

@@ -70,7 +70,7 @@ func (k *kind) path(ending string) string {
 // Kubeconfig returns .workshop/NAME.kind.kubeconfig.
 func (k *kind) Kubeconfig() string { return k.path(".kubeconfig") }
 
-// Environment returns the variables that every shell needs.
+// Environment implements Cluster.
 func (k *kind) Environment() []string { return environment(k.options.Repo, k.Kubeconfig()) }
 
 // Up creates the cluster, recreates one that was only partly created, or reuses a complete one and rewrites its

@@ -32,8 +32,8 @@ type Player struct {
 	// Differs, if not nil, is called for each command whose output differs from the chapter, and the play continues. A
 	// different exit status still ends the play.
 	Differs func(*Failure)
-	// Explain, if not nil, is called after a command has failed, before the cleanup. What it returns about the state of the
-	// cluster is added to the error.
+	// Explain, if not nil, is called after a command has failed, before the cleanup. Its text about the state of the cluster
+	// is added to the error.
 	Explain func(ctx context.Context) string
 
 	// Tests set the following fields.
