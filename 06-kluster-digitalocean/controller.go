@@ -109,7 +109,7 @@ func (c *controller) start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, cacheTimeout)
 	defer cancel()
 	if !cache.WaitFor(ctx, "", c.handlers...) { // with a name, it would log the handlers' Go names
-		return fmt.Errorf("fill the caches: not done after %s: look for \"forbidden\" in the log", cacheTimeout)
+		return fmt.Errorf("fill the caches: not done after %s: look for the reason in the log, for example \"forbidden\"", cacheTimeout)
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ import (
 )
 
 // errLeaseLost ends the program, because another replica may already be working.
-var errLeaseLost = errors.New("lost the Lease: another replica takes over")
+var errLeaseLost = errors.New("lost the Lease: another replica may take over")
 
 // errNotInstalled replaces [lifecycle.ErrNotInstalled] and says what to do.
 var errNotInstalled = errors.New("the cluster does not know Klusters: install them with `make stage-6 install` in the repository's root")

@@ -126,6 +126,7 @@ func TestTheLifeOfAControlPlane(t *testing.T) {
 		g.Expect(plane.Snapshot(ctx, "before.db")).To(Succeed())
 		g.Expect(plane.Reset(ctx)).To(Succeed())
 		g.Expect(kept(ctx, g, plane)).To(BeFalse())
+		g.Expect(plane.Restore(ctx, "mistyped.db")).To(And(MatchError(os.ErrNotExist), MatchError(ContainSubstring("mistyped.db"))))
 		g.Expect(plane.Restore(ctx, "before.db")).To(Succeed())
 		g.Expect(kept(ctx, g, plane)).To(BeTrue())
 		after := pids(ctx, g, special)

@@ -75,7 +75,10 @@ func (c *ControlPlane) Restore(ctx context.Context, path string) error {
 		return c.up(ctx) // there is no data yet
 	}
 	if _, err := os.Stat(path); err != nil {
-		return &DamagedError{filepath.Base(path) + ", the snapshot to restore, is missing"}
+		if path == c.path(snapshotFile) {
+			return &DamagedError{snapshotFile + ", the snapshot that reset restores, is missing"}
+		}
+		return fmt.Errorf("restore a snapshot: %w", err)
 	}
 	next := found
 	next.Data++

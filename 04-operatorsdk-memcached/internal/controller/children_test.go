@@ -45,8 +45,8 @@ func TestFindBlocker(t *testing.T) {
 	}{
 		"the Memcached's own":                    {change: func(childObject) {}},
 		"the Memcached's own, being deleted":     {change: func(found childObject) { found.object.SetDeletionTimestamp(&now) }, wantReason: cachev1alpha1.ReasonRollingOut},
-		"no one's":                               {change: unowned, wantReason: cachev1alpha1.ReasonNameTaken},
-		"no one's, being deleted":                {change: func(found childObject) { unowned(found); found.object.SetDeletionTimestamp(&now) }, wantReason: cachev1alpha1.ReasonNameTaken},
+		"without an owner":                       {change: unowned, wantReason: cachev1alpha1.ReasonNameTaken},
+		"without an owner, being deleted":        {change: func(found childObject) { unowned(found); found.object.SetDeletionTimestamp(&now) }, wantReason: cachev1alpha1.ReasonNameTaken},
 		"owned, but not controlled":              {change: owner(func(reference *metav1.OwnerReference) { reference.Controller = nil }), wantReason: cachev1alpha1.ReasonNameTaken},
 		"a deleted Memcached's of the same name": {change: owner(func(reference *metav1.OwnerReference) { reference.UID = "uid-of-deleted" }), wantReason: cachev1alpha1.ReasonRollingOut},
 		"another Memcached's": {change: owner(func(reference *metav1.OwnerReference) {

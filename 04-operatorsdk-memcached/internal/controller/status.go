@@ -80,7 +80,7 @@ func (o observation) progressing(memcached *cachev1alpha1.Memcached, problem *ex
 	case o.rolledOut(memcached):
 		return newCondition(cachev1alpha1.ConditionProgressing, false, cachev1alpha1.ReasonRolledOut, "all pods match the spec")
 	}
-	// No numbers here: replicas and readyReplicas are in the status already.
+	// The message has no numbers, because replicas and readyReplicas are in the status already.
 	return newCondition(cachev1alpha1.ConditionProgressing, true, cachev1alpha1.ReasonRollingOut, "pods are being created, replaced or removed")
 }
 
