@@ -35,7 +35,7 @@ const (
 	interval = time.Second
 	// poll is the interval at which a wait checks again, and limit is how long it may take.
 	poll, limit = 20 * time.Millisecond, 10 * time.Second
-	// lookTime is more than a keeper needs to look at usedFile while it holds the lock.
+	// lookTime is how long to try to lock usedFile. A keeper that only looks at the file locks it for a much shorter time.
 	lookTime = time.Second
 )
 

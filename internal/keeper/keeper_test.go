@@ -25,8 +25,9 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	defer stop()
-	if err := Run(ctx, os.Args[1], idle, os.Stdout); err != nil {
+	err = Run(ctx, os.Args[1], idle, os.Stdout)
+	stop()
+	if err != nil {
 		fmt.Println("keeper:", err)
 		os.Exit(1)
 	}
