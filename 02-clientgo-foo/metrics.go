@@ -10,7 +10,8 @@ import (
 // Values of the label result.
 const (
 	resultSuccess = "success"
-	// resultRetry is for expected errors that are retried, such as a conflict.
+	// resultRetry is for syncs that are retried after an expected error, such as a conflict, and for syncs that were
+	// aborted.
 	resultRetry = "retry"
 	resultError = "error"
 )

@@ -50,7 +50,7 @@ func TestProcessNext(t *testing.T) {
 	failures = syncs(g, resultError)
 	c.foos = brokenLister{err: errStaleCache}
 	g.Expect(c.processNext(t.Context())).To(BeTrue(), "a worker must go on after a failure")
-	g.Expect(c.queue.NumRequeues(key)).To(Equal(2), "an expected error must be retried like any other")
+	g.Expect(c.queue.NumRequeues(key)).To(Equal(2), "after an expected error, the sync must be retried, as after any other error")
 	g.Expect([]uint64{syncs(g, resultRetry), syncs(g, resultError)}).To(Equal([]uint64{retries + 1, failures}),
 		"an error that isExpected recognises must count as resultRetry, and sync must wrap it with %%w")
 

@@ -31,7 +31,7 @@ var _ = Describe("a change of spec.deploymentName", func() {
 		rename(ctx, foo, "third")
 		expectReason(ctx, foo, examplev1alpha1.ReasonDeploymentStalled)
 		Consistently(deploymentNames).WithContext(ctx).WithArguments(namespace).WithTimeout(quietTime).WithPolling(pollInterval).
-			Should(ContainElement("first"), "its pods are the only ones that serve, see removeRenamed in sync.go")
+			Should(ContainElement("first"), "the first Deployment must stay while its pods are the only ones that serve, see removeRenamed in sync.go")
 		Expect(getDeployment(ctx, namespace, "first")).To(HaveField("Status.AvailableReplicas", BeEquivalentTo(1)))
 
 		Expect(cluster.Client.Delete(ctx, limit)).To(Succeed())
@@ -54,7 +54,7 @@ var _ = Describe("a change of spec.deploymentName", func() {
 		rename(ctx, foo, "first")
 		expectReason(ctx, foo, examplev1alpha1.ReasonDeploymentAvailable)
 		expectDeployments(ctx, namespace, "first")
-		Expect(getDeployment(ctx, namespace, "first")).To(HaveField("UID", first.UID), "it must be the Deployment that has been serving all along")
+		Expect(getDeployment(ctx, namespace, "first")).To(HaveField("UID", first.UID), "the Deployment that has been serving all along must stay")
 	}, SpecTimeout(specTimeout))
 
 	It("never deletes a Deployment whose owner reference was removed at the last moment", func(ctx SpecContext) {

@@ -127,8 +127,8 @@ func TestErrorsOfTheAPIServer(t *testing.T) {
 	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
 	tests := map[string]struct {
 		err error
-		// An expected error is retried without an error in the log, a refusal is reported in the status, and any other
-		// error is logged.
+		// After an expected error, the sync is retried without an error in the log. A refusal is reported in the status,
+		// and any other error is logged.
 		wantExpected, wantRefusal bool
 	}{
 		"someone else has changed the Deployment":    {err: apierrors.NewConflict(deployments, "web", errors.New("changed")), wantExpected: true},

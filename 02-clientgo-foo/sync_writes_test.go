@@ -105,7 +105,7 @@ func TestEnsureDeploymentReturnsABlocker(t *testing.T) {
 	_, err := s.ensureDeployment(t.Context(), storedFoo())
 	_, blocked := errors.AsType[*blocker](err)
 	g.Expect(blocked).To(BeTrue(), "the Deployment is someone else's, see ensureDeployment in sync.go")
-	g.Expect(s.kube.Actions()).To(BeEmpty(), "it must be left alone")
+	g.Expect(s.kube.Actions()).To(BeEmpty(), "someone else's Deployment must be left alone")
 }
 
 func TestEnsureDeploymentReturnsARefusal(t *testing.T) {

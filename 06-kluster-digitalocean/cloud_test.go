@@ -62,6 +62,6 @@ func TestEachTokenHasALimiter(t *testing.T) {
 		_, err := open(token).Identity(ctx)
 		g.Expect(cloud.Is(err, cloud.Unavailable)).To(BeTrue(), "found: %v", err)
 		_, err = open(token).Identity(ctx)
-		g.Expect(err).To(MatchError(ContainSubstring("wait for --do-api-qps")), "its burst is used up")
+		g.Expect(err).To(MatchError(ContainSubstring("wait for --do-api-qps")), "the token's burst is used up, so the second request must wait")
 	}
 }

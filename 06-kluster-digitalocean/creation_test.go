@@ -82,7 +82,7 @@ var _ = Describe("one Kluster makes one cluster", func() {
 		expectReason(ctx, second, klusterv1alpha1.ReasonNameTaken)
 		Expect(second.Status.KlusterID).To(BeEmpty(), "the cluster is not this Kluster's")
 		consistently(ctx, func(g Gomega) {
-			g.Expect(account.Clusters()).To(ConsistOf(before), "the other's cluster must stay as it is")
+			g.Expect(account.Clusters()).To(ConsistOf(before), "the first Kluster's cluster must stay as it is")
 			g.Expect(requests(account, http.MethodPut, http.MethodDelete)).To(BeEmpty())
 		})
 		Expect(account.Effective("create cluster")).To(BeEmpty())

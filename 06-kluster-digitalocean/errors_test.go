@@ -23,7 +23,7 @@ func TestCloudError(t *testing.T) {
 		wantReason string
 		// wantMessage is a part of the error's message.
 		wantMessage string
-		// With wantRequeueAfter, the error is retried after exactly that time; with wantTransient, with backoff; with
+		// With wantRequeueAfter, the reconcile is retried after exactly that time; with wantTransient, with backoff; with
 		// neither, after --retry-interval.
 		wantRequeueAfter time.Duration
 		wantTransient    bool

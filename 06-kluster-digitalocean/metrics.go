@@ -10,7 +10,8 @@ import (
 // Values of the label result.
 const (
 	resultSuccess = "success"
-	// resultRetry is for expected errors that are retried, such as a conflict, and for reconciles that were aborted.
+	// resultRetry is for reconciles that are retried after an expected error, such as a conflict, and for reconciles
+	// that were aborted.
 	resultRetry = "retry"
 	resultError = "error"
 )

@@ -128,7 +128,7 @@ func TestIsReady(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			kluster := storedKluster()
-			NewWithT(t).Expect(isReady(kluster)).To(BeFalse(), "it has no condition yet")
+			NewWithT(t).Expect(isReady(kluster)).To(BeFalse(), "a Kluster without conditions must not count as Ready")
 			kluster.Status.Conditions = []metav1.Condition{{Type: klusterv1alpha1.ConditionReady, Status: test.status, ObservedGeneration: test.generation}}
 			NewWithT(t).Expect(isReady(kluster)).To(Equal(test.want), "see isReady in compare.go")
 		})
@@ -317,7 +317,7 @@ func TestUnprotectSecrets(t *testing.T) {
 	r := newTrial(t, kluster)
 	protect(t, r, kluster)
 	g.Expect(r.unprotectSecrets(t.Context(), kluster, "digitalocean")).To(Succeed())
-	g.Expect(r.secret(t).Finalizers).To(ContainElement(tokenFinalizer(kluster)), "this Secret must keep the finalizer, see unprotectSecrets in token.go")
+	g.Expect(r.secret(t).Finalizers).To(ContainElement(tokenFinalizer(kluster)), "the Secret that is passed as except must keep the finalizer, see unprotectSecrets in token.go")
 	g.Expect(r.unprotectSecrets(t.Context(), kluster, "")).To(Succeed())
 	g.Expect(r.secret(t).Finalizers).To(ConsistOf("inspirit941.dev/kluster-of-another"), "other Klusters' finalizers must stay, see unprotectSecrets in token.go")
 }

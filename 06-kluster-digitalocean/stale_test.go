@@ -65,7 +65,8 @@ func TestAStaleKlusterChangesNothing(t *testing.T) {
 		// cached is what the cache shows, and live what the API server has.
 		cached *klusterv1alpha1.Kluster
 		live   []runtime.Object
-		// want lists the changes that the operator requests; nil means none, and an error that it retries.
+		// want lists the changes that the operator requests. If it is nil, the operator must request none, and act must
+		// return an error after which the request is retried.
 		want []string
 	}{
 		"a Kluster is current, and has no cluster":            {cached: pendingKluster(), live: []runtime.Object{pendingKluster()}, want: []string{"create"}},

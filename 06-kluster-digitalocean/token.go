@@ -63,7 +63,7 @@ func (c *controller) readToken(ctx context.Context, kluster *klusterv1alpha1.Klu
 	// cloud. A Secret's type can't be changed.
 	if secret.Type != klusterv1alpha1.TokenSecretType {
 		return "", nil, blockedByToken(klusterv1alpha1.ReasonTokenNotAllowed,
-			"Secret %q is of the type %q: only one that was made with --type=%s is sent to the cloud", secret.Name, secret.Type, klusterv1alpha1.TokenSecretType)
+			"Secret %q is of type %q: only one that was made with --type=%s is sent to the cloud", secret.Name, secret.Type, klusterv1alpha1.TokenSecretType)
 	}
 	// --from-file and echo leave a line break at the end, which is not part of the token.
 	token := strings.TrimSpace(string(secret.Data[reference.Key]))

@@ -95,7 +95,7 @@ func TestRunPrintsTheVersion(t *testing.T) {
 	g := NewWithT(t)
 	isolate(t)
 	var output bytes.Buffer
-	g.Expect(run(t.Context(), []string{"--version"}, &output)).To(Succeed(), "it needs no cluster")
+	g.Expect(run(t.Context(), []string{"--version"}, &output)).To(Succeed(), "--version must work without a cluster")
 	g.Expect(output.String()).To(Equal("memcached-operator unknown (revision unknown)\n"), "go test sets neither the version nor the revision")
 }
 

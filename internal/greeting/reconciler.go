@@ -90,7 +90,7 @@ func (r *Reconciler) ensureConfigMap(ctx context.Context, greeting *Greeting) er
 func (r *Reconciler) updateStatus(ctx context.Context, greeting *Greeting, problem error) error {
 	ready, known := readyCondition(greeting, problem)
 	if !known {
-		return nil // a transient error: it is retried, and the status stays as it is
+		return nil // a transient error: the request is retried, and the status stays as it is
 	}
 	before := greeting.DeepCopy()
 	last := meta.FindStatusCondition(before.Status.Conditions, ConditionReady)

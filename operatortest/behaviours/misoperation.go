@@ -29,7 +29,7 @@ var misoperation = behaviour{
 	name:    "misoperation",
 	promise: "reports that it can't fulfil a spec, and fulfils it once it can",
 	advice: "the error of each create and patch: if the API server refuses one (403 Forbidden, 422 Invalid), set a condition to False with the API server's message, " +
-		"or set a phase, or emit a Warning event; then return the error, so that it is retried with backoff: no watch reports that a quota has changed. " +
+		"or set a phase, or emit a Warning event; then return the error, so that the request is retried with backoff: no watch reports that a quota has changed. " +
 		"Compute the status from what exists: a Deployment may exist without pods",
 	needsChild: true,
 	check: func(ctx context.Context, runner *trial.Runner) error {

@@ -83,8 +83,8 @@ func TestErrorsOfTheAPIServer(t *testing.T) {
 		field.ErrorList{field.Invalid(field.NewPath("spec", "template"), "", "wrong")})
 	tests := map[string]struct {
 		err error
-		// A refusal is reported in the status and retried. In a terminating namespace, the controller gives up.
-		// All other errors are only retried.
+		// A refusal is reported in the status, and the request is retried. In a terminating namespace, the controller
+		// gives up. After any other error, the request is only retried.
 		wantRefused, wantTerminating bool
 	}{
 		"someone else has changed the Deployment":    {err: apierrors.NewConflict(deployments, "web", errors.New("changed"))},

@@ -73,7 +73,7 @@ func (r *GuestbookReconciler) Reconcile(ctx context.Context, request ctrl.Reques
 }
 
 // reconcile creates or patches the children, and writes the status. If a child
-// is blocked, the status says why. The queue retries any error.
+// is blocked, the status says why. The queue retries the request after any error.
 //
 //workshop:step 3.5f
 func (r *GuestbookReconciler) reconcile(ctx context.Context, guestbook *webappv1.Guestbook) error {

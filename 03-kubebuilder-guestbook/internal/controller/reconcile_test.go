@@ -264,7 +264,8 @@ func TestBlockedChildStopsNoOther(t *testing.T) {
 	}
 }
 
-// If the Deployment is blocked and the Service fails, the status reports the blocker, and the queue retries the error.
+// If the Deployment is blocked and the Service fails, the status reports the blocker, and the queue retries the
+// request.
 func TestReconcileReturnsErrorsDespiteABlocker(t *testing.T) {
 	g := NewWithT(t)
 	outage := apierrors.NewInternalError(errors.New("etcd"))

@@ -78,8 +78,8 @@ func TestReadinessChanged(t *testing.T) {
 func TestUncontrolled(t *testing.T) {
 	g := NewWithT(t)
 	owned, unowned := storedChild().object, newService(storedGuestbook())
-	g.Expect(uncontrolled(owned)).To(BeFalse(), "Owns handles it")
-	g.Expect(uncontrolled(newDeployment(storedGuestbook()))).To(BeTrue(), "its owner reference was removed, or it never had one, see uncontrolled in watches.go")
+	g.Expect(uncontrolled(owned)).To(BeFalse(), "a Deployment that a Guestbook controls is left to Owns, see uncontrolled in watches.go")
+	g.Expect(uncontrolled(newDeployment(storedGuestbook()))).To(BeTrue(), "a Deployment whose owner reference was removed, or never set, must count as uncontrolled, see uncontrolled in watches.go")
 	unowned.OwnerReferences = []metav1.OwnerReference{{APIVersion: "example.org/v1", Kind: "Guestbook", Name: "web", UID: "uid-of-web", Controller: new(true)}}
 	g.Expect(uncontrolled(unowned)).To(BeTrue(), "a kind of the same name in another group is not ours")
 }

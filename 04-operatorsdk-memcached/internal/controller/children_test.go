@@ -80,12 +80,12 @@ func TestOwnDeployment(t *testing.T) {
 	g := NewWithT(t)
 	deployment := storedChild().object.(*appsv1.Deployment)
 	g.Expect(ownDeployment(storedMemcached(), deployment)).To(BeIdenticalTo(deployment))
-	g.Expect(ownDeployment(storedMemcached(), newDeployment(storedMemcached()))).To(BeNil(), "it was not found, or never created")
+	g.Expect(ownDeployment(storedMemcached(), newDeployment(storedMemcached()))).To(BeNil(), "a Deployment that was not found, or never created, must not be returned")
 	unsaved := deployment.DeepCopy()
 	unsaved.UID = ""
-	g.Expect(ownDeployment(storedMemcached(), unsaved)).To(BeNil(), "its creation was refused: it has an owner, but does not exist")
+	g.Expect(ownDeployment(storedMemcached(), unsaved)).To(BeNil(), "a Deployment whose creation was refused has an owner, but does not exist, so it must not be returned")
 	deployment.OwnerReferences[0].UID = "uid-of-deleted"
-	g.Expect(ownDeployment(storedMemcached(), deployment)).To(BeNil(), "it is a deleted Memcached's")
+	g.Expect(ownDeployment(storedMemcached(), deployment)).To(BeNil(), "a deleted Memcached's Deployment must not be returned")
 }
 
 func TestCreate(t *testing.T) {
@@ -97,8 +97,8 @@ func TestCreate(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(blocker).To(BeNil())
 	stored := &appsv1.Deployment{}
-	g.Expect(reconciler.Get(t.Context(), client.ObjectKeyFromObject(memcached), stored)).To(Succeed(), "it must be created, see create in children.go")
-	g.Expect(stored.Spec.Replicas).To(HaveValue(BeEquivalentTo(2)), "its fields must be set first, see create in children.go")
+	g.Expect(reconciler.Get(t.Context(), client.ObjectKeyFromObject(memcached), stored)).To(Succeed(), "the Deployment must be created, see create in children.go")
+	g.Expect(stored.Spec.Replicas).To(HaveValue(BeEquivalentTo(2)), "the fields must be set before the Deployment is created, see create in children.go")
 	g.Expect(stored.OwnerReferences).To(ConsistOf(And(
 		HaveField("UID", memcached.UID), HaveField("Controller", HaveValue(BeTrue())), HaveField("BlockOwnerDeletion", HaveValue(BeFalse())),
 	)), "see create in children.go")
@@ -135,12 +135,12 @@ func TestApplyChildren(t *testing.T) {
 			} else {
 				g.Expect(err).To(MatchError(test.wantErr), "see applyChildren in children.go")
 			}
-			g.Expect(deployment != nil).To(Equal(test.wantDeployment), "it must return the Memcached's own Deployment if there is one, see ownDeployment in children.go")
+			g.Expect(deployment != nil).To(Equal(test.wantDeployment), "applyChildren must return the Memcached's own Deployment if there is one, see ownDeployment in children.go")
 			reason := ""
 			if blocker != nil {
 				reason = blocker.reason
 			}
-			g.Expect(reason).To(Equal(test.wantReason), "it must return why a child is blocked, see applyChildren in children.go")
+			g.Expect(reason).To(Equal(test.wantReason), "applyChildren in children.go must return why a child is blocked")
 			for _, child := range []client.Object{
 				&corev1.Service{},               //workshop:step 4.9f
 				&policyv1.PodDisruptionBudget{}, //workshop:step 4.10
@@ -162,8 +162,8 @@ func TestErrorsOfTheAPIServer(t *testing.T) {
 		field.ErrorList{field.Invalid(field.NewPath("spec", "template"), "", "wrong")})
 	tests := map[string]struct {
 		err error
-		// wantRefused means that the error is reported in the status, and retried; wantTerminating, that it is ignored.
-		// With neither, it is only retried.
+		// With wantRefused, the error is reported in the status, and the request is retried; with wantTerminating, the
+		// error is ignored; with neither, the request is only retried.
 		wantRefused, wantTerminating bool
 	}{
 		"someone else has changed it":            {err: apierrors.NewConflict(deployments, "sessions", errors.New("changed"))},
@@ -194,5 +194,5 @@ func TestErrorsOfTheAPIServer(t *testing.T) {
 }
 
 func TestDefaultImage(t *testing.T) {
-	NewWithT(t).Expect(DefaultImage).To(MatchRegexp(`:\d+\.\d+\.\d+`), "it must name a version, so that all pods run the same one")
+	NewWithT(t).Expect(DefaultImage).To(MatchRegexp(`:\d+\.\d+\.\d+`), "DefaultImage must name a version, so that all pods run the same one")
 }

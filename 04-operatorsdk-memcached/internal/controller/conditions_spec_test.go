@@ -29,7 +29,7 @@ var _ = Describe("the conditions", func() {
 
 		setReady(ctx, &pods[0], true)
 		eventually(ctx, func(g Gomega) {
-			g.Expect(conditionsOf(ctx, g, memcached)).To(Equal(starting), "one of two is too few")
+			g.Expect(conditionsOf(ctx, g, memcached)).To(Equal(starting), "one ready pod of two is too few")
 			g.Expect(memcached.Status.Nodes).To(Equal([]string{pods[0].Name}))
 			g.Expect(memcached.Status.ReadyReplicas).To(BeEquivalentTo(1))
 			found := &autoscalingv1.Scale{}

@@ -153,7 +153,7 @@ var _ = Describe("a deleted Memcached", func() {
 		startManager(tap.Config(cluster.Config), testOptions(namespace))
 		expectGone(ctx, memcached)
 		expectEvents(ctx, memcached, "Normal Stopped")
-		Expect(writesSince(tap, 0)).To(Equal([]string{"patch memcacheds.cache.example.com"}), "it must get no children")
+		Expect(writesSince(tap, 0)).To(Equal([]string{"patch memcacheds.cache.example.com"}), "a Memcached that is being deleted must get no children")
 	}, SpecTimeout(specTimeout))
 
 	It("gets no new finalizer", func(ctx SpecContext) {

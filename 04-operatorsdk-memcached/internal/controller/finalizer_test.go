@@ -95,7 +95,7 @@ func TestFinalize(t *testing.T) {
 			} else {
 				g.Expect(memcached.Finalizers).NotTo(ContainElement(cachev1alpha1.Finalizer), "no Deployment or pod of the Memcached is left, see finalize and endPods in finalizer.go")
 			}
-			g.Expect(memcached.Finalizers).To(ContainElement(otherFinalizer), "this finalizer is not the operator's")
+			g.Expect(memcached.Finalizers).To(ContainElement(otherFinalizer), "another controller's finalizer must stay")
 			err := reconciler.Get(t.Context(), key, &appsv1.Deployment{})
 			g.Expect(client.IgnoreNotFound(err)).NotTo(HaveOccurred())
 			g.Expect(err == nil).To(Equal(test.wantDeployment), "see finalize, endPods and deleteDeployment in finalizer.go")
@@ -148,12 +148,12 @@ func TestDeleteDeployment(t *testing.T) {
 	g.Expect(request.Preconditions).NotTo(BeNil(), "the name may have passed to another Deployment, see deleteDeployment in finalizer.go")
 	g.Expect(request.Preconditions.UID).To(HaveValue(Equal(deployment.UID)), "see deleteDeployment in finalizer.go")
 	g.Expect(request.PropagationPolicy).To(HaveValue(Equal(metav1.DeletePropagationForeground)), "see deleteDeployment in finalizer.go")
-	g.Expect(recorder.message).To(Equal(`Stopping: Deleting Deployment "sessions" and its pods`), "this must be the Event, see deleteDeployment in finalizer.go")
+	g.Expect(recorder.message).To(Equal(`Stopping: Deleting Deployment "sessions" and its pods`), "the Event must announce the deletion, see deleteDeployment in finalizer.go")
 	g.Expect(fmt.Sprintf("%T", recorder.related)).To(Equal("*v1.Deployment"), "the Event's related object must be the Deployment, see deleteDeployment in finalizer.go")
 
 	*request, *recorder = client.DeleteOptions{}, relatedRecorder{}
 	g.Expect(reconciler.deleteDeployment(t.Context(), storedMemcached(), terminating(deployment))).To(Succeed())
-	g.Expect(request.Preconditions).To(BeNil(), "it is being deleted already, so there is nothing to request, see deleteDeployment in finalizer.go")
+	g.Expect(request.Preconditions).To(BeNil(), "a Deployment that is already being deleted must not be deleted again, see deleteDeployment in finalizer.go")
 	g.Expect(recorder.message).To(BeEmpty(), "an event for each reconcile would be too many, see deleteDeployment in finalizer.go")
 }
 
@@ -190,7 +190,7 @@ func TestAddFinalizer(t *testing.T) {
 	g.Expect(memcached.Finalizers).To(ConsistOf(otherFinalizer, cachev1alpha1.Finalizer), "see addFinalizer in finalizer.go")
 	version := memcached.ResourceVersion
 	g.Expect(reconciler.addFinalizer(t.Context(), memcached)).To(Succeed())
-	g.Expect(memcached.ResourceVersion).To(Equal(version), "it has the finalizer, so there is nothing to write")
+	g.Expect(memcached.ResourceVersion).To(Equal(version), "a Memcached that already has the finalizer must not be written again")
 	err := reconciler.addFinalizer(t.Context(), stale)
 	g.Expect(apierrors.IsConflict(err)).To(BeTrue(), "a stale list must not replace the stored one, see patchFinalizers in finalizer.go, found: %v", err)
 }

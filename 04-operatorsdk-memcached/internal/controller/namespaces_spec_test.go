@@ -31,7 +31,7 @@ var _ = Describe("a manager of some namespaces", func() {
 			Expect(inside).To(BeTrue(), "the manager of namespace %s must not ask for anything outside it, but sent %s: see cachedNamespaces in manager/manager.go", own, request)
 			Expect(request.Status).NotTo(Equal(403), "a Role in its namespace must be enough for %s", request)
 		}
-		Expect(conditionsOf(ctx, Default, elsewhere)).To(Equal(conditions{}), "it must not touch a Memcached in another namespace")
+		Expect(conditionsOf(ctx, Default, elsewhere)).To(Equal(conditions{}), "the manager must not touch a Memcached in another namespace")
 		Expect(elsewhere.Finalizers).To(BeEmpty())
 	}, SpecTimeout(specTimeout))
 
@@ -42,7 +42,7 @@ var _ = Describe("a manager of some namespaces", func() {
 			memcached := newMemcached(namespace, "served", 1)
 			create(ctx, memcached)
 			expectConditions(ctx, memcached, converged)
-			Expect(memcached.Status.Nodes).To(HaveLen(1), "it must find the pods of its namespace, not those of its namesake")
+			Expect(memcached.Status.Nodes).To(HaveLen(1), "the status must name the pods in the Memcached's own namespace, not those of its namesake")
 		}
 	}, SpecTimeout(specTimeout))
 })

@@ -55,7 +55,7 @@ func TestPodsOf(t *testing.T) {
 		return []corev1.Pod{running, *terminating(&ending)}
 	}
 	g.Expect(podsOf(ownedDeployment(), pods())).To(ConsistOf(HaveField("Name", "running")), "see podsOf in pods.go")
-	g.Expect(podsOf(nil, pods())).To(BeEmpty(), "they may be someone else's, see podsOf in pods.go")
+	g.Expect(podsOf(nil, pods())).To(BeEmpty(), "without a Deployment, the pods may be someone else's, see podsOf in pods.go")
 }
 
 func TestReadyNames(t *testing.T) {
@@ -103,16 +103,16 @@ func TestFailure(t *testing.T) {
 		})
 	}
 	for reason := range failures {
-		NewWithT(t).Expect(tests).To(HaveKey(reason), "this reason is missing from the test")
+		NewWithT(t).Expect(tests).To(HaveKey(reason), "the test must have an entry for each reason in failures")
 	}
 }
 
 func TestOnlyTheMemcachedContainerCanFail(t *testing.T) {
 	g := NewWithT(t)
 	pod := storedPod("a")
-	g.Expect(failureOf(&pod)).To(BeZero(), "it runs")
+	g.Expect(failureOf(&pod)).To(BeZero(), "a running pod must not count as failing")
 	pod.Status.ContainerStatuses = nil
-	g.Expect(failureOf(&pod)).To(BeZero(), "nothing is known about it yet")
+	g.Expect(failureOf(&pod)).To(BeZero(), "a pod without the status of a container must not count as failing")
 	exporter := waiting(storedPod("a"), "CrashLoopBackOff").Status.ContainerStatuses[0]
 	exporter.Name = "exporter"
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{exporter, {Name: containerName, Ready: true}}
@@ -250,7 +250,7 @@ func TestKeepEssentials(t *testing.T) {
 			g.Expect(err).NotTo(HaveOccurred())
 			kept, isPod := transformed.(*corev1.Pod)
 			g.Expect(isPod).To(BeTrue())
-			g.Expect(kept.Namespace+"/"+kept.Name).To(Equal("shop/sessions-1"), "they are the key in the cache")
+			g.Expect(kept.Namespace+"/"+kept.Name).To(Equal("shop/sessions-1"), "the namespace and the name must stay, because they are the key in the cache")
 			g.Expect(kept.ResourceVersion).To(Equal(whole.ResourceVersion), "the informer compares versions")
 			g.Expect(isTerminating(kept)).To(Equal(isTerminating(whole)))
 			g.Expect(isReady(kept)).To(Equal(isReady(whole)))

@@ -172,7 +172,7 @@ func TestBlockedChildIsReported(t *testing.T) {
 }
 
 // If the Deployment is blocked and another child fails, the status reports the blocker, and the queue retries the
-// error.
+// request.
 func TestReconcileReturnsErrorsDespiteABlocker(t *testing.T) {
 	g := NewWithT(t)
 	outage := apierrors.NewInternalError(errors.New("etcd"))

@@ -24,7 +24,7 @@ var _ = Describe("the probes", func() {
 		probe := func(path string) func() (int, error) {
 			return func() (int, error) { return statusOf(ctx, "http://"+options.HealthProbeBindAddress+path) }
 		}
-		Eventually(probe("/healthz")).WithContext(ctx).WithTimeout(convergeTimeout).Should(Equal(http.StatusOK), "it is alive, and must not be restarted")
+		Eventually(probe("/healthz")).WithContext(ctx).WithTimeout(convergeTimeout).Should(Equal(http.StatusOK), "the manager is alive, and must not be restarted")
 		Expect(probe("/readyz")()).To(Equal(http.StatusInternalServerError), "see cachesFilled in manager/manager.go")
 
 		close(proceed)

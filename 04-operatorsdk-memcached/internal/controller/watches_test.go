@@ -82,8 +82,8 @@ func TestPredicatesPassCreationsAndDeletions(t *testing.T) {
 func TestUncontrolled(t *testing.T) {
 	g := NewWithT(t)
 	owned, unowned := storedChild().object, newService(storedMemcached())
-	g.Expect(uncontrolled.Create(event.CreateEvent{Object: owned})).To(BeFalse(), "Owns handles it")
-	g.Expect(uncontrolled.Update(event.UpdateEvent{ObjectOld: owned, ObjectNew: newDeployment(storedMemcached())})).To(BeTrue(), "its owner reference was removed")
+	g.Expect(uncontrolled.Create(event.CreateEvent{Object: owned})).To(BeFalse(), "a Deployment that a Memcached controls is left to Owns")
+	g.Expect(uncontrolled.Update(event.UpdateEvent{ObjectOld: owned, ObjectNew: newDeployment(storedMemcached())})).To(BeTrue(), "a Deployment whose owner reference was removed must pass the predicate")
 	unowned.OwnerReferences = []metav1.OwnerReference{{APIVersion: "example.org/v1", Kind: "Memcached", Name: "sessions", UID: "uid-of-sessions", Controller: new(true)}}
 	g.Expect(uncontrolled.Delete(event.DeleteEvent{Object: unowned})).To(BeTrue(), "a kind of the same name in another group is not ours")
 }

@@ -23,14 +23,14 @@ var _ = Describe("the manager", Ordered, func() {
 		Expect(strings.Fields(nodes)).To(ConsistOf(podsOf(ctx, "memcached-full")), "the status must name the pods")
 		Eventually(addressed).WithContext(ctx).WithArguments("memcached-full").Should(ConsistOf(podsOf(ctx, "memcached-full")), "the headless Service must have the address of each pod")
 		budgets := incluster.Kubectl(ctx, "get", "poddisruptionbudgets", "--namespace="+memcachedNamespace, "--output=name")
-		Expect(strings.Fields(budgets)).To(ConsistOf("poddisruptionbudget.policy/memcached-full"), "only a Memcached with several pods may have one")
+		Expect(strings.Fields(budgets)).To(ConsistOf("poddisruptionbudget.policy/memcached-full"), "only a Memcached with several pods may have a budget")
 	}, SpecTimeout(incluster.Timeout))
 
 	It("runs a memcached that answers in each pod, with the memory that the spec asks for", func(ctx SpecContext) {
 		for _, pod := range podsOf(ctx, "memcached-full") {
 			Expect(ask(ctx, "pod/"+pod, "set greeting 0 0 5", "hello")).To(Equal("STORED"))
 			Expect(ask(ctx, "pod/"+pod, "get greeting")).To(Equal("VALUE greeting 0 5"))
-			Expect(askUntil(ctx, "pod/"+pod, "STAT limit_maxbytes ", "stats")).To(Equal("STAT limit_maxbytes 134217728"), "this is 128 MiB")
+			Expect(askUntil(ctx, "pod/"+pod, "STAT limit_maxbytes ", "stats")).To(Equal("STAT limit_maxbytes 134217728"), "memcached must use the 128 MiB of spec.memoryMegabytes")
 		}
 	}, SpecTimeout(incluster.Timeout))
 

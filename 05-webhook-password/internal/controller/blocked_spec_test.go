@@ -87,7 +87,7 @@ var _ = Describe("a Password is blocked by", func() {
 		expectState(ctx, password, "Failed Impossible")
 		Expect(getSecret(ctx, Default, namespace, "impossible").ResourceVersion).To(Equal(before.ResourceVersion), "programs still use the former password")
 		Expect(password.Status.SecretName).To(Equal("impossible"))
-		Expect(password.Status.Fingerprint).To(Equal(before.Annotations["secret.example.com/fingerprint"]), "this must be the fingerprint of the password in the Secret")
+		Expect(password.Status.Fingerprint).To(Equal(before.Annotations["secret.example.com/fingerprint"]), "the status must have the fingerprint of the password in the Secret")
 
 		patch(ctx, password, `{"spec":{"policy":{"length":20}}}`)
 		Expect(expectReady(ctx, password).ResourceVersion).To(Equal(before.ResourceVersion), "the password meets the policy again")
@@ -123,7 +123,7 @@ var _ = Describe("a Password is blocked by", func() {
 		expectState(ctx, password, "Failed Refused")
 		Expect(problemOf(password)).To(ContainSubstring("field is immutable when `immutable` is set"))
 		Expect(passwordIn(getSecret(ctx, Default, namespace, "frozen"))).To(Equal(passwordIn(before)))
-		Expect(password.Status.Fingerprint).To(Equal(before.Annotations["secret.example.com/fingerprint"]), "this must be the fingerprint of the password in the Secret")
+		Expect(password.Status.Fingerprint).To(Equal(before.Annotations["secret.example.com/fingerprint"]), "the status must have the fingerprint of the password in the Secret")
 
 		Expect(cluster.Client.Delete(ctx, before)).To(Succeed())
 		expectReadyAgain(ctx, password, before)

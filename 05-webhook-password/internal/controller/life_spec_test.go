@@ -26,7 +26,7 @@ var _ = Describe("a Password", func() {
 		Expect(secret.Name).To(Equal("database"))
 		Expect(secret.Type).To(Equal(corev1.SecretTypeOpaque))
 		Expect(secret.Labels).To(Equal(map[string]string{"app.kubernetes.io/managed-by": "password-operator"}))
-		Expect(passwordIn(secret)).To(MatchRegexp(`^[0-9A-Za-z]{20}$`), "this is the CRD's default policy")
+		Expect(passwordIn(secret)).To(MatchRegexp(`^[0-9A-Za-z]{20}$`), "the password must meet the CRD's default policy")
 		Expect(secret.Data).To(And(HaveLen(2), HaveKeyWithValue("fingerprint-key", HaveLen(26))))
 		Expect(secret.Annotations).To(And(HaveLen(3), HaveKeyWithValue("secret.example.com/policy", "length=20 digits=5 symbols=0 case=Mixed repeat=Allowed")))
 		Expect(secret.OwnerReferences).To(ConsistOf(metav1.OwnerReference{
@@ -116,7 +116,7 @@ var _ = Describe("a Password", func() {
 		create(ctx, password)
 		expectState(ctx, password, "Pending Replacing")
 		Expect(problemOf(password)).To(ContainSubstring(`Secret "again"`))
-		Expect(password.Status.Fingerprint).To(BeEmpty(), "that Secret belongs to the former Password")
+		Expect(password.Status.Fingerprint).To(BeEmpty(), "the status must not have the fingerprint of the former Password's Secret")
 		patch(ctx, left, `{"metadata":{"finalizers":null}}`)
 		nudge(ctx, password)
 		expectReadyAgain(ctx, password, left)

@@ -127,7 +127,7 @@ func TestReconcileReturnsErrors(t *testing.T) {
 	for name, faults := range fails {
 		t.Run(name, func(t *testing.T) {
 			err := reconcileOnce(t, testReconciler(t, faults, storedPassword()))
-			NewWithT(t).Expect(err).To(MatchError(outage), "the error should be wrapped with %%w and returned, so that it is retried: see Reconcile in password_controller.go")
+			NewWithT(t).Expect(err).To(MatchError(outage), "the error should be wrapped with %%w and returned, so that the request is retried: see Reconcile in password_controller.go")
 		})
 	}
 }
@@ -282,9 +282,9 @@ func TestFindSecretAsksTheAPIServer(t *testing.T) {
 			}}, test.secret)
 			found, err := reconciler.findSecret(t.Context(), storedPassword())
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(found).NotTo(BeNil(), "the cache lacks it, but the API server has it, see findSecret in secret.go")
+			g.Expect(found).NotTo(BeNil(), "the cache lacks the Secret, but the API server has it, see findSecret in secret.go")
 			g.Expect(found.Name).To(Equal("database"))
-			g.Expect(readData).To(Equal(test.readData), "it must read the data of the Password's own Secret, and not of other people's, see lookUp in secret.go")
+			g.Expect(readData).To(Equal(test.readData), "findSecret must read the data of the Password's own Secret, and not of other people's, see lookUp in secret.go")
 			g.Expect(found.Data != nil).To(Equal(test.readData))
 		})
 	}

@@ -24,7 +24,7 @@ var _ = Describe("the search for leaked secrets", func() {
 			g.Expect(disclosed.knows(secret.Data["password"])).To(BeTrue(), "see noteSecret")
 			g.Expect(disclosed.knows(secret.Data["fingerprint-key"])).To(BeTrue(), "see noteSecret")
 			g.Expect(disclosed.about(inMetadata, fmt.Sprintf("%q", secret.UID))).To(Equal(1))
-			g.Expect(disclosed.about(inPassword, fmt.Sprintf("%q", password.UID))).To(Equal(2), "it must be recorded once without a status, and once with it")
+			g.Expect(disclosed.about(inPassword, fmt.Sprintf("%q", password.UID))).To(Equal(2), "the Password must be recorded once without a status, and once with it")
 			g.Expect(disclosed.about(inEvent, fmt.Sprintf("%q", password.UID))).To(Equal(1))
 			g.Expect(disclosed.about(inLog, "Wrote a new password")).To(BeNumerically(">", 0))
 			g.Expect(disclosed.about(inLog, `"level"=5`)).To(BeNumerically(">", 0), "debug logs must be recorded, too")

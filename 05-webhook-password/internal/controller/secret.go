@@ -239,7 +239,7 @@ func impossible(problems field.ErrorList) error {
 }
 
 // asRefused turns an error into a blockedError if the API server understood the request but refused it. No event
-// announces that a quota or a policy has changed, so the error is retried with backoff.
+// announces that a quota or a policy has changed, so the request is retried with backoff.
 func asRefused(err error) error {
 	//workshop:step 5.4d A refusal blocks the Password.
 	refused := apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err)

@@ -52,7 +52,7 @@ func TestFindBlocker(t *testing.T) {
 			g.Expect(reasonOf(found)).To(Equal(test.want), "see findBlocker in secret.go")
 			if found != nil {
 				g.Expect(found.message).To(ContainSubstring(`Secret "database"`))
-				g.Expect(found.retry).NotTo(HaveOccurred(), "this blocker must not ask for a retry with backoff")
+				g.Expect(found.retry).NotTo(HaveOccurred(), "a blocker from findBlocker must not ask for a retry with backoff")
 			}
 		})
 	}

@@ -64,7 +64,7 @@ func reasonToGenerate(secret *corev1.Secret, password *secretv1.Password, now ti
 	case secret.Annotations[policyAnnotation] != generator.Describe(password.Spec.Policy):
 		return &generateReason{corev1.EventTypeNormal, eventPolicyChanged, "the policy has changed"}
 	case rotation != nil && !now.Before(made.Add(rotation.EffectiveAfter())):
-		return &generateReason{corev1.EventTypeNormal, eventRotated, fmt.Sprintf("the last one had reached its age of %s", rotation.EffectiveAfter())}
+		return &generateReason{corev1.EventTypeNormal, eventRotated, fmt.Sprintf("the previous one had reached the rotation age of %s", rotation.EffectiveAfter())}
 	}
 	return nil
 }

@@ -51,7 +51,7 @@ var _ = Describe("an unchecked Password", func() {
 		expectState(ctx, password, "Failed NameChanged")
 		Expect(problemOf(password)).To(And(ContainSubstring(`"former"`), ContainSubstring(`"other"`)), "the message should contain the names of both Secrets")
 		Expect(password.Status.SecretName).To(Equal("former"))
-		Expect(password.Status.Fingerprint).To(Equal(former.Annotations["secret.example.com/fingerprint"]), "this must be the fingerprint of the password in the Secret")
+		Expect(password.Status.Fingerprint).To(Equal(former.Annotations["secret.example.com/fingerprint"]), "the status must have the fingerprint of the password in the Secret")
 		expectRest(ctx)
 		Expect(getSecret(ctx, Default, namespace, "former").ResourceVersion).To(Equal(former.ResourceVersion), "programs still read this Secret")
 

@@ -46,7 +46,7 @@ func TestGenerate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			generated, err := Generate(policyOf(change))
-			g.Expect(err).NotTo(HaveOccurred(), "such passwords are possible: see Generate in generator.go")
+			g.Expect(err).NotTo(HaveOccurred(), "a password that meets the policy is possible: see Generate in generator.go")
 			expectPolicy(g, generated, policyOf(change))
 		})
 	}

@@ -110,7 +110,7 @@ func (e *environment) startServer(ctx context.Context) error {
 	err = wait.PollUntilContextTimeout(ctx, pollInterval, waitTimeout, true, func(context.Context) (bool, error) {
 		select {
 		case <-e.ended: // it will never start, so don't wait
-			return false, fmt.Errorf("its manager has ended: %w", e.failure)
+			return false, fmt.Errorf("the manager has ended: %w", e.failure)
 		default:
 			return server.StartedChecker()(nil) == nil, nil
 		}

@@ -84,7 +84,7 @@ func expectVerdict(t *testing.T, body, answer []byte, mayAllow bool) {
 		t.Fatalf("the answer is not an AdmissionReview (%v): %s", err, answer)
 	}
 	if answered.Response.Allowed && !mayAllow {
-		t.Fatalf("this should not pass, see oracle_test.go: %s", answer)
+		t.Fatalf("the webhook should not allow this request, see oracle_test.go: %s", answer)
 	}
 	if len(answered.Response.Patch) > 0 {
 		expectDefault(t, body, answered.Response.Patch)

@@ -51,11 +51,11 @@ func (c *admissionCase) differsInRefusal(refusal error) string {
 	case c.refused == "" && refusal == nil:
 		return ""
 	case c.refused == "":
-		return fmt.Sprintf("it should pass, but was refused: %v", refusal)
+		return fmt.Sprintf("the request should pass, but was refused: %v", refusal)
 	case refusal == nil:
-		return fmt.Sprintf("it should be refused with %q, but passed", c.refused)
+		return fmt.Sprintf("the request should be refused with %q, but passed", c.refused)
 	case !strings.Contains(refusal.Error(), c.refused):
-		return fmt.Sprintf("it should be refused with %q, but was refused with: %v", c.refused, refusal)
+		return fmt.Sprintf("the request should be refused with %q, but was refused with: %v", c.refused, refusal)
 	case apierrors.ReasonForError(refusal) != reason:
 		return fmt.Sprintf("the reason of the refusal should be %s, but is %s", reason, apierrors.ReasonForError(refusal))
 	}
