@@ -21,7 +21,7 @@ import (
 
 const (
 	definitionFile = "config/crd/flighttickets.flights.com.yaml"
-	// specTimeout bounds each spec; most take a few milliseconds.
+	// specTimeout bounds each spec. Most specs take a few milliseconds.
 	specTimeout = 30 * time.Second
 )
 
@@ -62,7 +62,7 @@ func ticketOf(namespace, name, version string, spec map[string]any) *unstructure
 	}}
 }
 
-// createTicket creates a valid ticket in a namespace of its own.
+// createTicket creates a namespace, and a valid ticket in it.
 func createTicket(ctx context.Context, name string) *unstructured.Unstructured {
 	GinkgoHelper()
 	ticket := newTicket(cluster.Namespace(ctx), name)

@@ -78,7 +78,7 @@ func TestNewPodSpec(t *testing.T) {
 func TestNewPatch(t *testing.T) {
 	tests := map[string]struct {
 		change func(*appsv1.Deployment)
-		// want is the patch without the UID; "" for none.
+		// want is the patch without the UID, or "" if there must be no patch.
 		want string
 	}{
 		"nothing differs": {

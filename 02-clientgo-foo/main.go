@@ -19,7 +19,7 @@ import (
 	"syscall"
 )
 
-// programName is the user agent, the source of events, and the field manager.
+// programName is the name of the user agent, the event source, the field manager and the Lease.
 const programName = "foo-controller"
 
 // version and revision say what the program was built from. The Makefile and the Dockerfile set them through -ldflags.

@@ -13,11 +13,11 @@ import (
 // election.
 type options struct {
 	lifecycle.Options
-	// namespace is the only namespace to watch; empty means all.
+	// namespace is the only namespace to watch. If it is empty, the controller watches all namespaces.
 	namespace string
 	// workers is how many Foos are synced at the same time.
 	workers int
-	// resyncPeriod is how often every Foo is synced without an event. 0 means never.
+	// resyncPeriod is how often every Foo is synced without an event. If it is 0, there are no resyncs.
 	resyncPeriod time.Duration
 	// drainTimeout bounds how long work in progress may take after the signal to stop.
 	drainTimeout time.Duration

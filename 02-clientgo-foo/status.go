@@ -21,7 +21,7 @@ import (
 
 // +kubebuilder:rbac:groups=example.com,resources=foos/status,verbs=patch
 
-// observedStatus returns the status of a Foo whose Deployment exists.
+// observedStatus returns the status of a Foo that has its Deployment.
 //
 //workshop:step 2.11a
 func observedStatus(foo *examplev1alpha1.Foo, deployment *appsv1.Deployment) *examplev1alpha1.FooStatus {

@@ -170,7 +170,7 @@ func TestAnnounce(t *testing.T) {
 	taken := &metav1.Condition{Type: "Ready", Status: metav1.ConditionFalse, Reason: examplev1alpha1.ReasonErrResourceExists, Message: "taken"}
 	tests := map[string]struct {
 		before, after *metav1.Condition
-		// want is the event; "" for none.
+		// want is the expected event, or "" if there must be none.
 		want string
 	}{
 		"a new Foo is progressing":     {after: progressing},

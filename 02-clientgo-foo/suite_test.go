@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	// specTimeout bounds each spec; most take less than a second.
+	// specTimeout bounds each spec. Most specs take less than a second.
 	specTimeout = 30 * time.Second
 	// convergeTimeout bounds how long the controller and the cluster may take for one change.
 	convergeTimeout = 10 * time.Second

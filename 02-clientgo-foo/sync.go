@@ -68,7 +68,8 @@ func (c *controller) sync(ctx context.Context, key cache.ObjectName) error {
 // blocker is an error that says why a Foo can't have its Deployment now. The condition reports it.
 type blocker struct {
 	reason, message string
-	// cause is the error that makes the queue retry; nil if an event will announce that the Foo is no longer blocked.
+	// cause is the error that makes the queue retry the sync. It is nil if an event will announce that the Foo is no
+	// longer blocked.
 	cause error
 }
 

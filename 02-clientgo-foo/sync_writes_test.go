@@ -204,7 +204,7 @@ func TestSyncWrites(t *testing.T) {
 	outage := apierrors.NewInternalError(errors.New("etcd"))
 	tests := map[string]struct {
 		deployments []*appsv1.Deployment
-		// failure is the error with which every write of a Deployment fails; nil if none fails.
+		// failure is the error with which every write of a Deployment fails, or nil if the writes succeed.
 		failure error
 		// stale is true if the API server has a newer Foo than the cache.
 		stale bool

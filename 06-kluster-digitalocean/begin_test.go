@@ -187,7 +187,7 @@ func TestConnect(t *testing.T) {
 	}
 }
 
-// inAccount returns a Kluster with this account on record; "" means none.
+// inAccount returns a Kluster with this account on record. If the account is "", the Kluster has none on record.
 func inAccount(account string) *klusterv1alpha1.Kluster {
 	kluster := storedKluster()
 	if account != "" {

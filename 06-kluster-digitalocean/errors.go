@@ -29,7 +29,8 @@ type blockedError struct {
 	credentials bool
 	// transient is the error to retry with backoff. It is nil for a terminal error: an early retry would not help.
 	transient error
-	// requeueAfter is how long to wait after a terminal error before looking again; zero means --retry-interval.
+	// requeueAfter is how long the operator waits after a terminal error before it looks again. If it is zero, the
+	// operator waits for --retry-interval.
 	requeueAfter time.Duration
 }
 

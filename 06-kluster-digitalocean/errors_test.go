@@ -23,8 +23,8 @@ func TestCloudError(t *testing.T) {
 		wantReason string
 		// wantMessage is a part of the error's message.
 		wantMessage string
-		// With wantRequeueAfter, the reconcile is retried after exactly that time; with wantTransient, with backoff; with
-		// neither, after --retry-interval.
+		// wantRequeueAfter is how long the operator waits before it tries again. If it is zero, the operator tries
+		// again with backoff if wantTransient is true, and after --retry-interval otherwise.
 		wantRequeueAfter time.Duration
 		wantTransient    bool
 		wantCredentials  bool

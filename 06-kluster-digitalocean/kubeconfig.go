@@ -20,7 +20,7 @@ import (
 const (
 	// managedByLabel marks the operator's Secrets.
 	managedByLabel = "app.kubernetes.io/managed-by"
-	// kubeconfigKey is the key in the Secret's data.
+	// kubeconfigKey is the key of the kubeconfig in the Secret's data.
 	kubeconfigKey = "kubeconfig"
 	// refreshAnnotation is the time, in RFC 3339, when the credentials must be replaced: some time before they expire.
 	refreshAnnotation = "inspirit941.dev/refresh-at"
@@ -28,7 +28,7 @@ const (
 	digestAnnotation = "inspirit941.dev/kubeconfig-sha256"
 )
 
-// klusterKind is the kind in owner references.
+// klusterKind is the kind in owner references to Klusters.
 var klusterKind = klusterv1alpha1.SchemeGroupVersion.WithKind("Kluster")
 
 // kubeconfigName returns the name of the Secret that holds a Kluster's kubeconfig.

@@ -15,11 +15,12 @@ import (
 // options are the settings of a run.
 type options struct {
 	lifecycle.Options
-	// namespace is the only namespace whose Klusters are reconciled; "" means all.
+	// namespace is the only namespace whose Klusters are reconciled. If it is empty, the operator reconciles the
+	// Klusters of all namespaces.
 	namespace string
 	// workers is how many Klusters are reconciled at the same time.
 	workers int
-	// resyncPeriod is how often every Kluster is reconciled without an event; 0 means never.
+	// resyncPeriod is how often every Kluster is reconciled without an event. If it is 0, there are no resyncs.
 	resyncPeriod time.Duration
 	// drainTimeout bounds how long work in progress may continue after the signal to stop.
 	drainTimeout time.Duration

@@ -15,7 +15,8 @@ import (
 
 func TestConsistencyWindow(t *testing.T) {
 	tests := map[string]struct {
-		// missing is how long ago the operator first missed the cluster; zero means never.
+		// missing is how long ago the operator first missed the cluster. If it is zero, the operator has not missed the
+		// cluster before.
 		missing time.Duration
 		// ran means that the cluster has run, and recorded means that its ID is known.
 		ran, recorded bool

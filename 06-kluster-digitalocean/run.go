@@ -95,7 +95,7 @@ func ignoreStop(ctx context.Context, err error) error {
 	return err
 }
 
-// clients are the connections to the API server.
+// clients holds the clients of the API server, and the HTTP client that they share.
 type clients struct {
 	kube    kubernetes.Interface
 	kluster clientset.Interface

@@ -62,11 +62,11 @@ func TestAStaleKlusterChangesNothing(t *testing.T) {
 		return []runtime.Object{kluster}
 	}
 	tests := map[string]struct {
-		// cached is what the cache shows, and live what the API server has.
+		// cached is what the cache shows, and live is what the API server has.
 		cached *klusterv1alpha1.Kluster
 		live   []runtime.Object
-		// want lists the changes that the operator requests. If it is nil, the operator must request none, and act must
-		// return an error after which the request is retried.
+		// want lists the changes that the operator must request. If it is nil, the operator must request none, and
+		// retry without logging an error.
 		want []string
 	}{
 		"a Kluster is current, and has no cluster":            {cached: pendingKluster(), live: []runtime.Object{pendingKluster()}, want: []string{"create"}},

@@ -23,11 +23,12 @@ import (
 // over. Conflicts count, too, because the queue counts every retry.
 const failureThreshold = 3
 
-// deletedMessage is the conditions' message once the cluster is gone.
+// deletedMessage is the conditions' message once the cloud no longer has a cluster of the Kluster.
 const deletedMessage = "the cloud has no cluster of this Kluster any more"
 
 // report writes the status if there is something to report, and returns when to requeue the Kluster: after a duration,
-// or with backoff if it returns an error.
+// or with backoff if it returns an error. If the duration is 0 and there is no error, an event will queue the Kluster
+// again.
 //
 //workshop:step 6.11d
 func (c *controller) report(ctx context.Context, kluster *klusterv1alpha1.Kluster, observed observation, next result, err error) (time.Duration, error) {

@@ -62,7 +62,8 @@ func TestNewConditions(t *testing.T) {
 		// reason is the result's reason, unless blocking is set.
 		reason   string
 		blocking *blockedError
-		// The expected conditions, each as status and reason.
+		// wantReady, wantProvisioned and wantCredentials each contain the expected status and reason of a condition, or
+		// "" if the condition must be missing.
 		wantReady, wantProvisioned, wantCredentials string
 	}{
 		"the cloud makes the cluster":      {observed: observedCluster(cloud.StateProvisioning), reason: "Provisioning", wantReady: "False Provisioning", wantProvisioned: "False Provisioning", wantCredentials: "True TokenAccepted"},
@@ -193,7 +194,7 @@ func TestAnnounce(t *testing.T) {
 	taken := ready(metav1.ConditionFalse, klusterv1alpha1.ReasonNameTaken)
 	tests := map[string]struct {
 		before, after *metav1.Condition
-		// want is the expected event; "" means none.
+		// want is the expected event, or "" if there must be none.
 		want string
 	}{
 		"a new Kluster":                {after: provisioning, want: "Normal Provisioning what happened"},

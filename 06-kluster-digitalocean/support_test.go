@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	// specTimeout bounds each spec, except for two longer ones; most take less than two seconds.
+	// specTimeout bounds each spec, except for two longer ones. Most specs take less than two seconds.
 	specTimeout = 30 * time.Second
 	// convergeTimeout bounds how long the operator and the cloud may take for one change.
 	convergeTimeout = 15 * time.Second

@@ -133,7 +133,8 @@ func (c *controller) protectedSecrets(ctx context.Context, kluster *klusterv1alp
 	}), nil
 }
 
-// unprotectSecrets removes the Kluster's finalizer from every Secret except the named one; "" means from all.
+// unprotectSecrets removes the Kluster's finalizer from every Secret except the named one. If no name is given, it
+// removes the finalizer from all Secrets.
 //
 //workshop:step 6.13b
 func (c *controller) unprotectSecrets(ctx context.Context, kluster *klusterv1alpha1.Kluster, except string) error {

@@ -116,7 +116,7 @@ func TestReadEnvironment(t *testing.T) {
 		environment map[string]string
 		namespaces  []string
 		image       string
-		// wantErr is a part of the error; "" for none.
+		// wantErr is a part of the expected error, or "" if there must be none.
 		wantErr string
 	}{
 		"nothing is set":            {image: controller.DefaultImage},
@@ -170,7 +170,7 @@ func TestProcessWatchesNamespaces(t *testing.T) {
 func TestProcessEndsWhenToldTo(t *testing.T) {
 	tests := map[string]struct {
 		silent bool
-		// readiness is the status of /readyz.
+		// readiness is the HTTP status of /readyz.
 		readiness int
 	}{
 		"while it is working":                    {readiness: http.StatusOK},

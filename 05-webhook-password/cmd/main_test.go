@@ -131,7 +131,7 @@ func TestProcessEndsWhenToldTo(t *testing.T) {
 		silent bool
 		// webhooks is true if the process serves webhooks.
 		webhooks bool
-		// readiness is the status of /readyz.
+		// readiness is the HTTP status of /readyz.
 		readiness int
 	}{
 		"while it reconciles":                     {readiness: http.StatusOK},

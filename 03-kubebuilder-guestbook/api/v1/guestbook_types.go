@@ -6,7 +6,8 @@ import (
 )
 
 // ConditionReady is the type of the only condition that the controller sets. It is True while exactly the
-// desired number of pods exist, and all of them are ready and were created from the current settings.
+// desired number of pods exist, and all of them are ready and were created from the current settings. Pods that are
+// terminating or have finished don't count.
 const ConditionReady = "Ready"
 
 // Reasons of the condition Ready.

@@ -178,7 +178,7 @@ func TestPatch(t *testing.T) {
 	tests := map[string]struct {
 		change func(*appsv1.Deployment)
 		answer error
-		// want is the patch; "" for none.
+		// want is the expected patch, or "" if there must be none.
 		want        string
 		wantRefused bool
 	}{

@@ -229,7 +229,7 @@ func TestBlockedChildStopsNoOther(t *testing.T) {
 	tests := map[string]struct {
 		faults  interceptor.Funcs
 		objects []client.Object
-		// wantReason is the reason of the condition Ready; "" for no status.
+		// wantReason is the reason of the condition Ready, or "" if the status must not be written.
 		wantReason string
 		wantErr    error
 	}{

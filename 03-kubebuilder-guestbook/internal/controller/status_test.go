@@ -141,7 +141,7 @@ func TestAnnounce(t *testing.T) {
 	tests := map[string]struct {
 		before []metav1.Condition
 		after  metav1.Condition
-		// want is the Event; "" for none.
+		// want is the expected Event, or "" if there must be none.
 		want string
 	}{
 		"a new Guestbook is progressing":                     {after: progressing},

@@ -30,7 +30,8 @@ const (
 	ReasonTooFewPods = "TooFewPods"
 	// ReasonRollingOut: pods are being created, replaced or removed.
 	ReasonRollingOut = "RollingOut"
-	// ReasonRolledOut: all pods exist and match the spec.
+	// ReasonRolledOut: exactly the desired pods exist, and all of them are ready and match the spec. Pods that are
+	// terminating or have finished don't count.
 	ReasonRolledOut = "RolledOut"
 	// ReasonNameTaken: an object has the name of a child, but the Memcached does not control it.
 	ReasonNameTaken = "NameTaken"

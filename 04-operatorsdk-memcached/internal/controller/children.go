@@ -58,7 +58,8 @@ func (r *MemcachedReconciler) applyChildren(ctx context.Context, memcached *cach
 	return ownDeployment(memcached, deployment), first, errors.Join(failed...) //workshop:step 4.9f
 }
 
-// ownDeployment returns the Deployment if it exists and the Memcached controls it, and nil otherwise.
+// ownDeployment returns the Deployment if the Memcached controls it, even while the Deployment is being deleted. If the
+// Memcached does not control it, or if there is none, ownDeployment returns nil.
 //
 //workshop:step 4.8c
 func ownDeployment(memcached *cachev1alpha1.Memcached, deployment *appsv1.Deployment) *appsv1.Deployment {
@@ -100,7 +101,7 @@ func (r *MemcachedReconciler) removeBudget(ctx context.Context, memcached *cache
 // childObject is an object that a Memcached controls.
 type childObject struct {
 	kind string
-	// object has a namespace and a name; apply reads the rest from the cache, and set changes it.
+	// object has only a namespace and a name at first. If it exists, apply reads the rest from the cache.
 	object client.Object
 	// set sets the operator's fields in object, and leaves all others alone.
 	set func()

@@ -114,7 +114,7 @@ func TestApplyChildren(t *testing.T) {
 		objects []client.Object
 		// wantDeployment tells whether the Deployment must be returned.
 		wantDeployment bool
-		// wantReason is the blocker's reason; "" for none.
+		// wantReason is the blocker's reason, or "" if there must be no blocker.
 		wantReason string
 		wantErr    error
 	}{
@@ -162,8 +162,8 @@ func TestErrorsOfTheAPIServer(t *testing.T) {
 		field.ErrorList{field.Invalid(field.NewPath("spec", "template"), "", "wrong")})
 	tests := map[string]struct {
 		err error
-		// With wantRefused, the error is reported in the status, and the request is retried; with wantTerminating, the
-		// error is ignored; with neither, the request is only retried.
+		// wantRefused means that the status reports the error, and that the queue retries the request. wantTerminating
+		// means that the operator ignores the error. With neither, the queue only retries the request.
 		wantRefused, wantTerminating bool
 	}{
 		"someone else has changed it":            {err: apierrors.NewConflict(deployments, "sessions", errors.New("changed"))},

@@ -230,7 +230,7 @@ var _ = Describe("a deleted Memcached", func() {
 
 		memcached := newMemcached(namespace, "again", 2)
 		create(ctx, memcached)
-		expectConditions(ctx, memcached, rolling) // while the old Service exists
+		expectConditions(ctx, memcached, rolling) // while the old Service is being deleted
 		patch(ctx, service, `{"metadata":{"finalizers":null}}`)
 		expectConditions(ctx, memcached, converged)
 		for _, child := range []client.Object{

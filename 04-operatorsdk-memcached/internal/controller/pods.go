@@ -59,7 +59,7 @@ func readyNames(pods []corev1.Pod) []string {
 type podFailure struct {
 	message string
 	// until is when the failure stops counting, unless the container exits again. It is zero if a watch event will
-	// announce the end.
+	// announce the end of the failure.
 	until time.Time
 }
 

@@ -84,8 +84,8 @@ func TestReadyNames(t *testing.T) {
 	}
 }
 
-// TestFailure checks the message for each of the kubelet's reasons. It has a list of its own,
-// so that it notices a reason that is missing from the map failures.
+// TestFailure checks the message for each of the kubelet's reasons. The test has its own list
+// of reasons, so that it notices a reason that is missing from the map failures.
 func TestFailure(t *testing.T) {
 	const again, pull = "its container keeps crashing", "its image can't be pulled"
 	const start, made = "its container can't be started", "its container can't be created"
@@ -171,7 +171,7 @@ func TestFailureAmong(t *testing.T) {
 	tests := map[string]struct {
 		pods []corev1.Pod
 		want string
-		// wantLook is the wanted requeueAfter.
+		// wantLook is the requeueAfter that failureAmong must return.
 		wantLook time.Duration
 	}{
 		"there are no pods":                            {},

@@ -142,7 +142,7 @@ func TestBlockedChildIsReported(t *testing.T) {
 	tests := map[string]struct {
 		faults  interceptor.Funcs
 		objects []client.Object
-		// wantReason is the reason of the condition Degraded; "" for no status.
+		// wantReason is the reason of the condition Degraded, or "" if the status must not be written.
 		wantReason string
 		wantErr    error
 	}{

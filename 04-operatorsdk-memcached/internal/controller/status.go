@@ -16,11 +16,11 @@ import (
 
 // observation is everything that a reconcile has observed. The status is computed from it and the spec.
 type observation struct {
-	// deployment is nil if the Memcached has none; then blocker says why.
+	// deployment is the Memcached's Deployment. It is nil if the Memcached has none, and then blocker says why.
 	deployment *appsv1.Deployment
 	// pods holds the Deployment's pods, as podsOf returns them.
 	pods []corev1.Pod
-	// blocker is nil if no child is blocked.
+	// blocker says why a child is blocked. It is nil if no child is blocked.
 	blocker *explanation
 	now     time.Time
 }
@@ -132,7 +132,8 @@ func (o observation) revision() string {
 	return o.deployment.Spec.Template.Annotations[revisionAnnotation]
 }
 
-// rolledOut reports whether exactly the desired pods exist, all ready and of the current revision.
+// rolledOut reports whether exactly the desired pods exist, all ready and of the current revision. Pods that are
+// terminating or have finished don't count.
 //
 // It counts the pods because the Deployment's status describes the previous
 // template until the Deployment controller has seen the new one.

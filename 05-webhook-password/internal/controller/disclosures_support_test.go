@@ -31,9 +31,9 @@ const (
 // secrets to search for in it. The zero value is ready to use.
 type disclosures struct {
 	mu sync.Mutex
-	// texts are the visible texts, by place.
+	// texts holds the visible texts of each place.
 	texts map[string][]string
-	// secrets has a description for each value in the Secrets that the operator has ever written; the values are the keys.
+	// secrets maps each value in the Secrets that the operator has ever written to a description of the value.
 	secrets map[string]string
 }
 

@@ -89,7 +89,7 @@ func TestReconcileHasNothingToDo(t *testing.T) {
 	deleted.DeletionTimestamp, deleted.Finalizers = new(metav1.Now()), []string{"test.example.com/hold"}
 	tests := map[string]struct {
 		objects []client.Object
-		// refusal is the error of each create.
+		// refusal is the error with which each create fails. It is nil if Reconcile must not try to create a Secret.
 		refusal error
 	}{
 		"the Password does not exist":   {},

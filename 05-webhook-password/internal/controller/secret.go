@@ -77,9 +77,10 @@ func (r *PasswordReconciler) ensureSecret(ctx context.Context, password *secretv
 	return r.patchSecret(ctx, password, secret, desired, reason)
 }
 
-// findFormer returns the Secret that the Password has under another name, with a blockedError, or nil if there is none.
-// The webhook refuses a change of the name. If the webhook is switched off, the operator still must not make a second
-// Secret: the first one would stay behind, with a password that is never rotated.
+// findFormer returns the Secret that the Password has under another name, with a blockedError. It returns nil if there
+// is none, or if that Secret is being deleted. The webhook refuses a change of the name. If the webhook is switched
+// off, the operator still must not make a second Secret: the first one would stay behind, with a password that is never
+// rotated.
 //
 //workshop:step 5.10
 func (r *PasswordReconciler) findFormer(ctx context.Context, password *secretv1.Password) (*corev1.Secret, error) {

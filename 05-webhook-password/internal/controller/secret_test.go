@@ -26,7 +26,7 @@ func TestFindBlocker(t *testing.T) {
 	const version, kind = "secret.example.com/v1", "Password"
 	tests := map[string]struct {
 		edit func(*corev1.Secret)
-		// want is the reason; "" if nothing blocks the Password.
+		// want is the reason of the blockedError, or "" if nothing blocks the Password.
 		want string
 	}{
 		"the Password's own":      {edit: func(*corev1.Secret) {}},

@@ -191,7 +191,7 @@ func TestReasonToGenerate(t *testing.T) {
 		change func(*secretv1.Password)
 		edit   func(*corev1.Secret)
 		after  time.Duration
-		// want is the type and the reason of the event; "" for none.
+		// want is the type and the reason of the event, or "" if no new password is needed.
 		want string
 	}{
 		"nothing has happened":                              {after: 1000 * time.Hour},

@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	// specTimeout bounds each spec; most take about a second.
+	// specTimeout bounds each spec. Most specs take about a second.
 	specTimeout = time.Minute
 	// convergeTimeout bounds how long the operator and the cluster may take for one change.
 	convergeTimeout = 20 * time.Second

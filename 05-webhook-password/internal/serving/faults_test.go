@@ -30,7 +30,7 @@ type fault struct {
 	// host is the host that the API server calls, by default 127.0.0.1. certified is the host in the certificate, by
 	// default the same as host.
 	host, certified string
-	age             time.Duration // of the certificate, which is valid for a day
+	age             time.Duration // the age of the certificate, which is valid for a day
 	otherCA         bool          // the API server trusts a CA other than the one that signed the certificate
 	plain           bool          // the server doesn't speak TLS
 	down            bool          // there is no server

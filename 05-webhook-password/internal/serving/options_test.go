@@ -16,7 +16,7 @@ func TestReadEnvironment(t *testing.T) {
 	tests := map[string]struct {
 		value string
 		want  bool
-		// wantErr is the error; "" for none.
+		// wantErr is the expected error, or "" if there must be none.
 		wantErr string
 	}{
 		"nothing is set":   {want: true},
@@ -96,7 +96,7 @@ func TestValidateWebhooks(t *testing.T) {
 	const needLoopback = ": local webhooks need a loopback address, such as 127.0.0.1:9443"
 	tests := map[string]struct {
 		options serving.Options
-		// want is the error; "" for none.
+		// want is the expected error, or "" if there must be none.
 		want string
 	}{
 		"no webhooks":                         {options: serving.Options{Certs: "nonsense", BindAddress: "nonsense"}},

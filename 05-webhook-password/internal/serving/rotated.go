@@ -71,7 +71,7 @@ func (r Rotated) rotator(mounted chan struct{}) *rotator.CertRotator {
 	}
 }
 
-// rotatorManager gives the library a client of its own. If the manager's client had written the Secret of the
+// rotatorManager gives the library a separate client. If the manager's client had written the Secret of the
 // certificates, its next list of Secrets would wait until the cache has seen that write. But the cache holds only the
 // Secrets of Passwords.
 type rotatorManager struct {

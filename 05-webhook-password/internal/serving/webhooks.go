@@ -32,7 +32,8 @@ const (
 type Webhooks struct {
 	options Options
 	server  ctrlwebhook.Server
-	local   *localwebhook.Local // nil unless the options ask for it
+	// local is nil unless the options choose CertsLocal.
+	local *localwebhook.Local
 }
 
 // NewWebhooks makes the webhook server. tlsOpts are the TLS options that all servers of the process share. The server

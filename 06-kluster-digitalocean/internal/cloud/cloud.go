@@ -95,7 +95,7 @@ const (
 
 // Pool is a group of machines.
 type Pool struct {
-	// ID is empty in a spec.
+	// ID is the pool's ID in the cloud. It is empty in a spec.
 	ID   string
 	Name string
 	// Size is the slug of the machines' size.
@@ -126,7 +126,7 @@ type Problem string
 
 // The problems that the operator distinguishes.
 const (
-	// NotFound: no such cluster or node pool exists.
+	// NotFound: the cloud shows no such cluster or node pool.
 	NotFound Problem = "not found"
 	// NameTaken: the account has a cluster with that name.
 	NameTaken Problem = "name taken"
@@ -134,7 +134,7 @@ const (
 	Unauthorized Problem = "unauthorized"
 	// Refused: the request is invalid or not allowed; the same request will fail again.
 	Refused Problem = "refused"
-	// Busy: too many requests.
+	// Busy: the client has sent too many requests.
 	Busy Problem = "busy"
 	// Unavailable: the cloud has failed, or its response makes no sense.
 	Unavailable Problem = "unavailable"

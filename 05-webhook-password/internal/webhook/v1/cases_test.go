@@ -19,7 +19,7 @@ type admissionCase struct {
 	old client.Object
 	// new is the requested object, or nil for a delete.
 	new client.Object
-	// as is the user, by default an administrator.
+	// as is the user who sends the request. If it is empty, an administrator does.
 	as string
 	// unasked is true if a match condition keeps the API server from calling the webhook.
 	unasked bool

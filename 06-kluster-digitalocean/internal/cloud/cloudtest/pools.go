@@ -14,7 +14,7 @@ import (
 
 // poolTest changes the pools of a running cluster. Each function gets the pool of World.Spec.
 type poolTest struct {
-	// from returns the pools that the cluster is created with; nil means the unchanged pool.
+	// from returns the pools that the cluster is created with. If from is nil, that is the unchanged pool.
 	from func(cloud.Pool) []cloud.Pool
 	to   func(cloud.Pool) []cloud.Pool
 	// same means that there is nothing to change.

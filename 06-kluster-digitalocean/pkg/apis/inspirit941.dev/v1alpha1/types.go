@@ -71,7 +71,7 @@ const (
 	ReasonDegraded = "Degraded"
 	// ReasonFailed: the cloud could not create the cluster. The only remedy is to delete the Kluster.
 	ReasonFailed = "Failed"
-	// ReasonLost: the recorded cluster is gone, although the Kluster was not deleted.
+	// ReasonLost: the recorded cluster is gone or being deleted, although the Kluster was not deleted.
 	ReasonLost = "Lost"
 	// ReasonNotOwned: this Kluster's tag is not the cluster's only owner tag, so the operator leaves the cluster alone.
 	ReasonNotOwned = "NotOwned"
@@ -86,7 +86,8 @@ const (
 	// ReasonUnavailable: the cloud does not respond, fails, asks the operator to wait, or does not show a new cluster
 	// yet.
 	ReasonUnavailable = "Unavailable"
-	// ReasonTokenMissing: the Secret or the key in it is missing, or the key holds no token.
+	// ReasonTokenMissing: the Secret or the key in it is missing, the key holds no token, or the Secret is being
+	// deleted and doesn't have this Kluster's finalizer.
 	ReasonTokenMissing = "TokenMissing"
 	// ReasonTokenNotAllowed: the Secret does not have the type TokenSecretType, so the operator doesn't use it.
 	ReasonTokenNotAllowed = "TokenNotAllowed"
