@@ -90,7 +90,7 @@ type strength struct {
 }
 
 var (
-	// repeated holds the binary logarithms of the sizes of the alphabets, rounded down.
+	// repeated applies if characters may repeat: the binary logarithms of the sizes of the alphabets, rounded down.
 	repeated = strength{mixed: 570, lower: 470, digit: 332, symbol: 490}
 	// once applies if no character may repeat. Each character leaves fewer choices for the next, so the true entropy is
 	// a curve. These straight lines are below that curve, by at most 8 bits, in the range that matters: up to 64 bits.
