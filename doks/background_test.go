@@ -105,7 +105,7 @@ func TestAClusterRunsWhenItsPlaneDoes(t *testing.T) {
 	l := newLabWithPlanes(t, planes)
 	made := l.create("demo", 2)
 	l.clock.Step(time.Hour)
-	l.Expect(string(l.get(made.ID).Status.State)).To(Equal("provisioning"), "its provisioning time has passed, but it has no plane yet")
+	l.Expect(string(l.get(made.ID).Status.State)).To(Equal("provisioning"), "a cluster must not run before its plane does, even if its provisioning time has passed")
 	l.Expect(l.do("GET", clustersURL+"/"+made.ID+"/kubeconfig", "").status).To(Equal(http.StatusNotFound))
 	close(planes.hold)
 	l.soon(func(g Gomega) { g.Expect(states(l.get(made.ID))).To(Equal([]string{"running", "running"})) })
@@ -148,7 +148,7 @@ func TestNodesComeAndGoWithThoseOfThePlane(t *testing.T) {
 	l.Expect(l.do("POST", clustersURL+"/"+made.ID+"/node_pools", pool(`name="more"`)).status).To(Equal(http.StatusCreated))
 	l.clock.Step(time.Hour)
 	l.clock.Step(time.Hour)
-	l.Expect(states(l.get(made.ID))).To(Equal([]string{"running", "deleting", "provisioning"}), "their times have passed, but the plane has not changed")
+	l.Expect(states(l.get(made.ID))).To(Equal([]string{"running", "deleting", "provisioning"}), "nodes must keep their states until the plane has changed, even if their times have passed")
 	planes.fail(nil)
 	l.soon(func(g Gomega) { g.Expect(states(l.get(made.ID))).To(Equal([]string{"running", "running"})) })
 }

@@ -148,7 +148,7 @@ func TestAListThatLagsBehind(t *testing.T) {
 	lagging := l.do("GET", clustersURL, "")
 	l.Expect(lagging.text).To(ContainSubstring(`"meta":{"total":1}`))
 	l.Expect(lagging.text).NotTo(ContainSubstring(made.ID))
-	l.Expect(l.get(made.ID).Name).To(Equal("new"), "it must be readable by its ID")
+	l.Expect(l.get(made.ID).Name).To(Equal("new"), "a cluster that the list lacks must be readable by its ID")
 	l.clock.Step(10 * time.Second)
 	l.Expect(l.do("GET", clustersURL, "").text).To(ContainSubstring(made.ID), "the list must have caught up")
 }

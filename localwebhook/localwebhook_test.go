@@ -58,7 +58,7 @@ func TestWebhooksAreRegisteredWhileTheManagerRuns(t *testing.T) {
 	g.Expect(conversion.Webhook.ClientConfig.CABundle).To(Equal(config.CABundle))
 
 	process.stop()
-	g.Expect(apierrors.IsNotFound(process.local.client.Get(t.Context(), client.ObjectKey{Name: configName}, found))).To(BeTrue(), "no process serves it any more")
+	g.Expect(apierrors.IsNotFound(process.local.client.Get(t.Context(), client.ObjectKey{Name: configName}, found))).To(BeTrue(), "the webhook configuration must be deleted when the process ends")
 	g.Expect(process.conversion(g)).To(Equal(newCRD().Spec.Conversion), "the conversion must be as the process found it")
 }
 

@@ -107,12 +107,12 @@ owned:
 - serviceAccountName: manager
   rules:
   - {apiGroups: [apps], resources: [deployments], verbs: [patch]}
-`), "these must be the rules that a RoleBinding grants, even those of a ClusterRole")
+`), "the permissions must be the rules that a RoleBinding grants, even those of a ClusterRole")
 	g.Expect(yaml.Marshal(strategy["clusterPermissions"])).To(MatchYAML(`
 - serviceAccountName: manager
   rules:
   - {apiGroups: [authentication.k8s.io], resources: [tokenreviews], verbs: [create]}
-`), "these must be the rules that a ClusterRoleBinding grants")
+`), "the cluster permissions must be the rules that a ClusterRoleBinding grants")
 	g.Expect(strategy["deployments"]).To(ConsistOf(And(
 		HaveKeyWithValue("name", "manager"),
 		HaveKeyWithValue("label", HaveKeyWithValue("app", "gadgets")),

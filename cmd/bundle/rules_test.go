@@ -37,7 +37,7 @@ func TestTheBundleFollowsTheRules(t *testing.T) {
 		"a reader learns what the operator is": func(g Gomega) {
 			g.Expect(csv.Spec.DisplayName).NotTo(BeEmpty())
 			g.Expect(csv.Annotations["description"]).NotTo(BeEmpty())
-			g.Expect(csv.Spec.Description).To(ContainSubstring("\n## "), "it must be Markdown with headings")
+			g.Expect(csv.Spec.Description).To(ContainSubstring("\n## "), "the description must be Markdown with headings")
 			g.Expect(csv.Spec.Keywords).NotTo(BeEmpty())
 			g.Expect(csv.Spec.Maturity).To(BeElementOf("planning", "pre-alpha", "alpha", "beta", "stable", "mature", "inactive", "deprecated"))
 			g.Expect(csv.Annotations["capabilities"]).To(BeElementOf("Basic Install", "Seamless Upgrades", "Full Lifecycle", "Deep Insights", "Auto Pilot"))

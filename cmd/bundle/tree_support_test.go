@@ -135,6 +135,6 @@ func fieldsOf(t *testing.T, part string) sets.Set[string] {
 		}
 	}
 	readYAML(t, "config/crd/bases/cache.example.com_memcacheds.yaml", &definition)
-	NewWithT(t).Expect(definition.Spec.Versions).To(HaveLen(1), "these tests are for one version")
+	NewWithT(t).Expect(definition.Spec.Versions).To(HaveLen(1), "the CRD must have one version, because these tests read only the first")
 	return sets.KeySet(definition.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties[part].Properties)
 }

@@ -57,7 +57,7 @@ func TestThePermissionsMatchTheRoles(t *testing.T) {
 	namespaced := slices.Concat(rulesOf("role.yaml"), rulesOf("leader_election_role.yaml"))
 	g.Expect(install.Permissions).To(HaveLen(1))
 	g.Expect(install.Permissions[0].ServiceAccountName).To(Equal(account))
-	g.Expect(install.Permissions[0].Rules).To(ConsistOf(namespaced), "these rules must be granted in the namespaces that the operator watches")
+	g.Expect(install.Permissions[0].Rules).To(ConsistOf(namespaced), "the rules of role.yaml and leader_election_role.yaml must be granted in the namespaces that the operator watches")
 	g.Expect(install.ClusterPermissions).To(HaveLen(1))
 	g.Expect(install.ClusterPermissions[0].ServiceAccountName).To(Equal(account))
 	g.Expect(install.ClusterPermissions[0].Rules).To(ConsistOf(rulesOf("metrics_auth_role.yaml")), "only rules about cluster-scoped resources may be granted everywhere")

@@ -49,7 +49,7 @@ func TestManifests(t *testing.T) {
 		certificate, err := os.ReadFile(filepath.Join(serving.CertDir, "tls.crt"))
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(widgets.Webhook.ClientConfig.CABundle).To(Equal(certificate))
-		g.Expect(conversion(g, "gizmos").Strategy).To(Equal(apiextensionsv1.NoneConverter), "its file names no webhook")
+		g.Expect(conversion(g, "gizmos").Strategy).To(Equal(apiextensionsv1.NoneConverter), "a definition that names no webhook must not get one")
 	}
 	convertedBy(g, first.Serving)
 	g.Expect(first.Definitions).To(HaveLen(2))
@@ -92,7 +92,7 @@ func TestManifests(t *testing.T) {
 		guest := &install.Manifests{CRDs: []string{"testdata/crd"}, OnCreate: func(object client.Object) { created = append(created, object.GetName()) }}
 		g.Expect(guest.InstallShared(ctx, config, t.TempDir())).To(Succeed())
 		g.Expect(created).To(ConsistOf("widgets.test.example.com", "gizmos.test.example.com"))
-		g.Expect(conversion(g, "widgets").Strategy).To(Equal(apiextensionsv1.NoneConverter), "nothing converts widgets")
+		g.Expect(conversion(g, "widgets").Strategy).To(Equal(apiextensionsv1.NoneConverter), "a definition must name no conversion webhook if Manifests.Converts is false")
 	})
 
 	t.Run("a folder without definitions is an error", func(t *testing.T) {

@@ -89,7 +89,7 @@ func TestKindLeavesSomeoneElsesClusterAlone(t *testing.T) {
 			for what, do := range map[string]func(context.Context) error{"up": bench.cluster(t).Up, "down": bench.cluster(t).Down, "reset": bench.cluster(t).Reset, "load": load} {
 				g.Expect(do(testContext(t))).To(MatchError(And(ContainSubstring("not made here"), ContainSubstring("NAME=mine"))), what)
 			}
-			g.Expect(bench.read("commands")).To(BeEmpty(), "it must be left alone")
+			g.Expect(bench.read("commands")).To(BeEmpty(), "a cluster that was not made here must be left alone")
 		})
 	}
 }

@@ -49,7 +49,7 @@ func TestAuditLog(t *testing.T) {
 	g.Expect(log.last()).To(Equal(at(3)))
 	g.Expect(kinds(log.between(at(1), at(2.5)))).To(Equal([]string{"watch foos.example.com"}), "the end of the period must be excluded")
 	g.Expect(log.watches("example.com", "foos", at(0))).To(BeTrue())
-	g.Expect(log.watches("example.com", "foos", at(2))).To(BeFalse(), "that was the watch of an earlier process")
+	g.Expect(log.watches("example.com", "foos", at(2))).To(BeFalse(), "the watch of an earlier process must not count")
 	g.Expect(log.watches("", "foos", at(0))).To(BeFalse())
 }
 

@@ -62,13 +62,13 @@ func TestConvergenceRecordsTheFirstTime(t *testing.T) {
 	g.Expect(seen.stalled()).To(MatchError(ContainSubstring("Gauge gauge-1 has not: no event about it has arrived")))
 	other := ready.DeepCopy()
 	other.SetName("someone-else's")
-	g.Expect(seen.take(watch.Event{Type: watch.Added, Object: other})).To(BeFalse(), "it is not part of the load")
-	g.Expect(seen.take(watch.Event{Type: watch.Bookmark, Object: ready})).To(BeFalse(), "a bookmark is not an object")
+	g.Expect(seen.take(watch.Event{Type: watch.Added, Object: other})).To(BeFalse(), "an object that is not part of the load must not count")
+	g.Expect(seen.take(watch.Event{Type: watch.Bookmark, Object: ready})).To(BeFalse(), "a bookmark must not count, because it is not an object")
 	g.Expect(seen.take(watch.Event{Type: watch.Added, Object: gauge(t, "{}")})).To(BeFalse())
 	g.Expect(seen.stalled()).To(MatchError(ContainSubstring("gauge-1 has not: no condition Ready or Available")))
 	g.Expect(seen.take(watch.Event{Type: watch.Modified, Object: ready})).To(BeTrue())
 	first := seen.converged[keyOf(ready)]
-	g.Expect(seen.take(watch.Event{Type: watch.Modified, Object: ready})).To(BeFalse(), "it had converged before")
+	g.Expect(seen.take(watch.Event{Type: watch.Modified, Object: ready})).To(BeFalse(), "an object that had converged before must not count again")
 	g.Expect(seen.converged).To(Equal(map[objectKey]time.Time{keyOf(ready): first}))
 	g.Expect(seen.missing).To(BeEmpty())
 }

@@ -53,7 +53,7 @@ func TestMeasure(t *testing.T) {
 	g.Expect(found.idle.kinds).To(BeEmpty(), "the controller must send no requests while there is nothing to do")
 	g.Expect(found.restart.watches).To(Equal(1), "a new process must open its watch once")
 	g.Expect(found.restart.writes).To(BeZero(), "a new process must write nothing, because there is nothing to do")
-	g.Expect(found.with).To(And(HaveLen(2), HaveEach(BeNumerically(">", 0))), "all must converge at the beginning and again at the end")
+	g.Expect(found.with).To(And(HaveLen(2), HaveEach(BeNumerically(">", 0))), "all gauges must converge at the beginning and again at the end")
 	g.Expect(found.baseline).To(And(HaveLen(baselineRuns), HaveEach(BeNumerically(">", 0))), "see compare.go")
 	g.Expect(log.String()).To(ContainSubstring("creating their 5 children without an operator"), "see children.go")
 	g.Expect(found.peak).To(BeNumerically("~", 60e6, 55e6), "the peak must be that of one small Go program, in bytes: see memory_linux.go")

@@ -18,7 +18,7 @@ func TestOnlyTheOwnerHasAccess(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new", "below")
 	g.Expect(private.MakeDir(dir)).To(Succeed())
 	g.Expect(os.Chmod(dir, 0o755)).To(Succeed())
-	g.Expect(private.MakeDir(dir)).To(Succeed(), "it must close an existing folder to other users")
+	g.Expect(private.MakeDir(dir)).To(Succeed(), "MakeDir must close an existing folder to other users")
 	file := filepath.Join(dir, "file")
 	g.Expect(private.WriteFile(file, []byte("old"))).To(Succeed())
 	g.Expect(private.WriteFile(file, []byte("new"))).To(Succeed())

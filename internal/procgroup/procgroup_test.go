@@ -133,7 +133,7 @@ func TestWatchdog(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	leash, err := procgroup.Watchdog(watchdog)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(syscall.Getpgid(watchdog.Process.Pid)).To(Equal(watchdog.Process.Pid), "no signal from the terminal may reach it")
+	g.Expect(syscall.Getpgid(watchdog.Process.Pid)).To(Equal(watchdog.Process.Pid), "no signal from the terminal may reach the watchdog")
 
 	_, err = io.WriteString(leash, "told\n")
 	g.Expect(err).NotTo(HaveOccurred())
@@ -141,7 +141,7 @@ func TestWatchdog(t *testing.T) {
 	_, err = io.ReadFull(out, said)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(string(said)).To(Equal("told\n"))
-	g.Expect(procgroup.Lives(watchdog.Process.Pid)).To(BeTrue(), "it must wait")
+	g.Expect(procgroup.Lives(watchdog.Process.Pid)).To(BeTrue(), "the watchdog must wait until the leash is closed")
 	g.Expect(leash.Close()).To(Succeed())
 	g.Expect(io.ReadAll(out)).To(BeEquivalentTo("acts\n"))
 	g.Expect(watchdog.Wait()).To(Succeed())

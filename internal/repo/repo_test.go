@@ -36,7 +36,7 @@ func TestFind(t *testing.T) {
 	g.Expect(os.Symlink(root, link)).To(Succeed())
 	found, err = repo.Find(filepath.Join(link, "01-crd-only"))
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(found.Root).To(Equal(root), "it must be the same path, even through a symbolic link")
+	g.Expect(found.Root).To(Equal(root), "the root must be the same path, even through a symbolic link")
 
 	_, err = repo.Find(t.TempDir())
 	g.Expect(err).To(MatchError(ContainSubstring("change into your clone")))

@@ -76,7 +76,7 @@ func TestEnsureBuildsWhatIsMissing(t *testing.T) {
 
 	c.out.Reset()
 	g.Expect(c.ensure(t.Context())).To(Equal(0))
-	g.Expect(c.out.String()).To(BeEmpty(), "it built nothing, so it must print nothing")
+	g.Expect(c.out.String()).To(BeEmpty(), "a builder that builds nothing must print nothing")
 
 	t.Run("only a deleted tool is built again", func(t *testing.T) {
 		g := NewWithT(t)
@@ -259,7 +259,7 @@ func TestPrefetch(t *testing.T) {
 
 	c.out.Reset()
 	g.Expect(builder.Prefetch(t.Context())).To(Succeed())
-	g.Expect(c.out.String()).To(BeEmpty(), "it must download nothing, because nothing has changed")
+	g.Expect(c.out.String()).To(BeEmpty(), "Prefetch must download nothing if nothing has changed")
 
 	t.Setenv("GOPROXY", "off")
 	t.Setenv("GOMODCACHE", t.TempDir())

@@ -77,7 +77,7 @@ func TestGeneratedChildrenAreToldApartByLabels(t *testing.T) {
 			g.Expect(children).To(HaveLen(len(test.want)))
 			for i, child := range children {
 				g.Expect(child.Labels).To(Equal(test.want[i]))
-				g.Expect(child.second.GetLabels()["part"]).To(Equal(child.first.GetLabels()["part"]), "they must be the same child of both runs")
+				g.Expect(child.second.GetLabels()["part"]).To(Equal(child.first.GetLabels()["part"]), "the two objects of a pair must be the same child of both runs")
 			}
 		})
 	}

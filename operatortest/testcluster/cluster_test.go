@@ -211,7 +211,7 @@ var _ = Describe("a control plane in a scratch folder", func() {
 		converting := &Cluster{CRDs: []string{"testdata/crd"}, Converts: true}
 		start(converting)
 		Expect(converting.Stop()).To(Succeed())
-		Expect(converting.Admin.List(ctx, &corev1.NamespaceList{})).NotTo(Succeed(), "its API server must have ended with it")
+		Expect(converting.Admin.List(ctx, &corev1.NamespaceList{})).NotTo(Succeed(), "the API server of a cluster with conversions must end when the cluster is stopped")
 	}, SpecTimeout(2*specTimeout))
 })
 

@@ -37,5 +37,5 @@ func TestCollectWritesAllThatItGets(t *testing.T) {
 	g.Expect(content("resources/foos.example.com")).To(ContainSubstring("get foos.example.com --all-namespaces"))
 	g.Expect(content("pods/shop_web-1")).To(ContainSubstring("describe pod web-1 --namespace=shop"))
 	g.Expect(content("pods/shop_web-2.previous.log")).To(ContainSubstring("--previous"))
-	g.Expect(filepath.Join(dir, "pods/shop_web-1.previous.log")).NotTo(BeAnExistingFile(), "this pod was never restarted")
+	g.Expect(filepath.Join(dir, "pods/shop_web-1.previous.log")).NotTo(BeAnExistingFile(), "a pod that was never restarted must have no previous log")
 }

@@ -98,7 +98,7 @@ func TestPanicsAreFatalAgainAfterTheLastRestore(t *testing.T) {
 	first, second := handled.catchPanics(), handled.catchPanics()
 	first()
 	first()
-	g.Expect(utilruntime.ReallyCrash).To(BeFalse(), "another Runner is still open")
+	g.Expect(utilruntime.ReallyCrash).To(BeFalse(), "a panic must not be fatal while another Runner is open")
 	second()
 	g.Expect(utilruntime.ReallyCrash).To(BeTrue())
 }
