@@ -27,7 +27,8 @@ type Options struct {
 	// Hosts are additional names and addresses for the API server's certificate, for clients that verify the host they
 	// connect to. They take effect when certificates are made or renewed.
 	Hosts []string
-	// Nodes is the number of simulated nodes that a new control plane gets: 2 if zero, none if negative.
+	// Nodes is the number of simulated nodes that a new control plane gets. If it is zero, there are 2; if it is
+	// negative, there are none.
 	Nodes int
 	// Stages are files with additional rules for simulated pods, as objects of kwok's kind Stage. A rule can, for example,
 	// keep pods with a certain image from becoming ready. A rule with a weight takes precedence over the package's own

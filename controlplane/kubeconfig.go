@@ -24,7 +24,7 @@ var Administrator = User{Name: "kubernetes-admin", Groups: []string{"system:mast
 
 // Kubeconfig makes a kubeconfig for a user, with a new key and certificate in it. It is valid for ten years, or until
 // RenewCertificates is called. server is the URL at which the user reaches the API server, for instance through a tunnel
-// or under another host name; "" means its own URL, https://127.0.0.1:PORT.
+// or under another host name. "" means its own URL, https://127.0.0.1:PORT.
 func (c *ControlPlane) Kubeconfig(user User, server string) ([]byte, error) {
 	found, err := c.load()
 	if err != nil {

@@ -45,20 +45,20 @@ const Always = -1
 
 // Fault makes requests to the API go wrong. It hits the first Count matching requests that no older fault has hit.
 type Fault struct {
-	// Method is the HTTP method of the requests it hits; "" matches every method.
+	// Method is the HTTP method of the requests that the fault hits. "" matches every method.
 	Method string `json:"method,omitempty"`
 	// Path is a pattern for the URL's path, in which * matches anything between two slashes, as in
-	// /v2/kubernetes/clusters/*; "" matches every path.
+	// /v2/kubernetes/clusters/*. "" matches every path.
 	Path string `json:"path,omitempty"`
 	// Kind is what goes wrong.
 	Kind FaultKind `json:"kind"`
-	// Count is how many requests it hits: 1 if zero, every one if Always.
+	// Count is how many requests the fault hits. If it is zero, the fault hits one request; if it is Always, every one.
 	Count int `json:"count,omitempty"`
-	// Skip is how many matching requests pass before the first one it hits.
+	// Skip is how many matching requests pass before the first one that the fault hits.
 	Skip int `json:"skip,omitempty"`
 	// After means that the fault comes after the effect.
 	After bool `json:"after,omitempty"`
-	// RetryAfter is for FaultTooMany only; it is rounded up to seconds.
+	// RetryAfter is for FaultTooMany only. It is rounded up to seconds.
 	RetryAfter Duration `json:"retry_after,omitzero"`
 	// Delay is for FaultDelay, FaultLaggingList and FaultLaggingGet only.
 	Delay Duration `json:"delay,omitzero"`

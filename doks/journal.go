@@ -24,7 +24,7 @@ type Entry struct {
 	// ClusterID and ClusterName identify the cluster that the request is about, as far as they are known.
 	ClusterID   string `json:"cluster_id,omitempty"`
 	ClusterName string `json:"cluster_name,omitempty"`
-	// Status is the HTTP status of the reply, even if the reply did not arrive; 0 if there is no reply.
+	// Status is the HTTP status of the reply, even if the reply did not arrive. It is 0 if there is no reply.
 	Status int `json:"status"`
 	// Effective means that the request changed something.
 	Effective bool `json:"effective"`

@@ -57,13 +57,13 @@ type Options struct {
 	// RequestsPerMinute and RequestsPerHour limit the requests with one token.
 	RequestsPerMinute, RequestsPerHour int
 
-	// Faults are active from the beginning; see also AddFault.
+	// Faults are active from the beginning. AddFault adds more.
 	Faults []Fault
 	// StateFile is the file that keeps the clusters from one run to the next. If it is empty, they are forgotten.
 	StateFile string
-	// Planes make the control planes of the clusters; without Planes, the clusters have none.
+	// Planes makes the control planes of the clusters. If it is nil, the clusters have none.
 	Planes Planes
-	// Clock tells the time; by default it is the machine's clock.
+	// Clock tells the time. By default it is the machine's clock.
 	Clock clock.Clock
 	// Log gets a line for each request, and the emulator's own errors, without anything secret. If it is nil, nothing is
 	// logged.

@@ -89,7 +89,7 @@ func TestRESTConfig(t *testing.T) {
 	NewWithT(t).Expect(os.WriteFile(file, []byte(content), 0o600)).To(Succeed())
 	tests := map[string]struct {
 		flag, variable string
-		// wantErr is a part of the error; "" for none.
+		// wantErr is a part of the error. It is "" if there must be none.
 		wantErr string
 	}{
 		"the flag names it":                 {flag: file, variable: "missing"},

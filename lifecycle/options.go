@@ -20,7 +20,8 @@ const (
 
 // Options say what the process serves, and how replicas elect a leader. [DefaultOptions] returns sensible ones.
 type Options struct {
-	// MetricsBindAddress serves /metrics, and HealthProbeBindAddress serves /healthz and /readyz; "0" is off.
+	// MetricsBindAddress serves /metrics, and HealthProbeBindAddress serves /healthz and /readyz. "0" switches a
+	// server off.
 	MetricsBindAddress, HealthProbeBindAddress string
 	LeaderElection                             LeaderElection
 }
@@ -30,7 +31,7 @@ type LeaderElection struct {
 	Enabled bool
 	// Namespace is the namespace of the Lease.
 	Namespace string
-	// Identity is this replica's name in the Lease; generated if empty.
+	// Identity is this replica's name in the Lease. If it is empty, a name is generated.
 	Identity string
 	// LeaseDuration is how long the other replicas wait for a silent leader, in whole seconds.
 	LeaseDuration time.Duration

@@ -32,7 +32,7 @@ import (
 
 // Options are the settings that the command line can change. [Default] returns sensible ones.
 type Options struct {
-	// Namespaces are the namespaces to watch; if empty, all of them.
+	// Namespaces are the namespaces to watch. If it is empty, all namespaces are watched.
 	Namespaces []string
 	// MaxConcurrentReconciles is how many objects of a kind are reconciled at the same time, at least 1.
 	MaxConcurrentReconciles int
@@ -42,7 +42,7 @@ type Options struct {
 	// the Lease is in the namespace of the process's pod.
 	LeaderElect             bool
 	LeaderElectionNamespace string
-	// HealthProbeBindAddress serves /healthz and /readyz; "0" is off.
+	// HealthProbeBindAddress is the address that serves /healthz and /readyz. "0" switches the server off.
 	HealthProbeBindAddress string
 	// EnableHTTP2 allows HTTP/2. Clients have abused its multiplexed streams to exhaust servers (CVE-2023-44487,
 	// CVE-2023-39325).
@@ -53,7 +53,7 @@ type Options struct {
 
 // MetricsOptions say how /metrics is served.
 type MetricsOptions struct {
-	// BindAddress is the address; "0" is off.
+	// BindAddress is the address of the server. "0" switches it off.
 	BindAddress string
 	// Secure serves over TLS, and only to clients that the cluster authorizes to get the path /metrics.
 	Secure bool

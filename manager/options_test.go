@@ -15,7 +15,7 @@ func TestFlags(t *testing.T) {
 	tests := map[string]struct {
 		args []string
 		want func(*manager.Options)
-		// wantErr is a part of the error; "" for none.
+		// wantErr is a part of the error. It is "" if there must be none.
 		wantErr string
 	}{
 		"no flags give the defaults": {want: func(*manager.Options) {}},
@@ -62,7 +62,7 @@ func TestFlags(t *testing.T) {
 func TestValidate(t *testing.T) {
 	tests := map[string]struct {
 		change func(*manager.Options)
-		// want is the error; "" for none.
+		// want is the error. It is "" if there must be none.
 		want string
 	}{
 		"the defaults are valid":        {change: func(*manager.Options) {}},
@@ -99,7 +99,7 @@ func TestCheckAddresses(t *testing.T) {
 	occupied := managertest.OccupiedAddress(t)
 	tests := map[string]struct {
 		change func(*manager.Options)
-		// want is the error; "" for none.
+		// want is the error. It is "" if there must be none.
 		want string
 	}{
 		"no server":               {change: func(options *manager.Options) { options.HealthProbeBindAddress = "0" }},

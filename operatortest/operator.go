@@ -51,15 +51,17 @@ type Operator struct {
 	// Sample is the file of the custom resource on which the behaviours are tried. The operator must be able to
 	// fulfil the resource's spec. Only the file's first object is used; Prepare creates whatever else the resource needs.
 	Sample string
-	// Prepare creates what the sample refers to, such as a ConfigMap, in a new namespace. Nil if the sample needs nothing.
+	// Prepare creates what the sample refers to, such as a ConfigMap, in a new namespace. It is nil if the sample needs
+	// nothing.
 	// If Prepare creates another custom resource of the operator, the kit doesn't compare that resource's children, but
 	// counts the writes for it.
 	Prepare func(ctx context.Context, writer client.Client, namespace string) error
 	// Condition is the type of the condition that is True while the resource is in
-	// its desired state; "Ready" if empty.
+	// its desired state. If it is empty, the type is "Ready".
 	Condition string
 	// Converged returns an error that says what is missing, until the status says that the current spec is fulfilled. Set it
-	// for an operator without such a condition, such as an operator that reports a phase; nil for one with a Condition.
+	// for an operator without such a condition, such as an operator that reports a phase. It is nil for an
+	// operator with a Condition.
 	Converged func(resource *unstructured.Unstructured) error
 	// Children are the objects that the operator creates for a resource. It may create no others, except Events and Leases.
 	Children []Child
@@ -109,10 +111,10 @@ type Operator struct {
 	//	least-privilege/VERB RESOURCE a permission that no trial makes the operator use, such as
 	//	                              "least-privilege/create tokenreviews.authentication.k8s.io"
 	LeftOut map[string]string
-	// External is the system outside Kubernetes in which the operator creates something. Nil if there is none.
+	// External is the system outside Kubernetes in which the operator creates something. It is nil if there is none.
 	External External
-	// Seed is the seed of the random specs that the "transitions" behaviour tries; 1 if zero. With another seed, the kit
-	// tries other specs.
+	// Seed is the seed of the random specs that the "transitions" behaviour tries. If it is zero, the kit uses 1.
+	// With another seed, the kit tries other specs.
 	Seed int64
 	// MaxPause is the longest time for which the operator may do nothing although it has something left to do: the
 	// interval at which it polls or requeues. A retry that sends no request to the API server, such as a call to
@@ -136,17 +138,17 @@ type RunOptions struct {
 	// it is empty, which means all namespaces. The name of a cluster-scoped child must contain the resource's name or
 	// namespace. The operator sees only those cluster-scoped resources that belong to its trial.
 	Namespace string
-	// Resync is how often the informers pass all objects to the handlers again; zero for the operator's default.
+	// Resync is how often the informers pass all objects to the handlers again. Zero means the operator's default.
 	Resync time.Duration
 	// LeaderElection is nil if the operator must run without leader election.
 	LeaderElection *LeaderElection
-	// Webhooks says where to serve webhooks. Nil unless [Operator.ServesWebhooks] is true.
+	// Webhooks says where to serve webhooks. It is nil unless [Operator.ServesWebhooks] is true.
 	Webhooks *WebhookServer
 	// LogFile makes the kit search a log file of the operator in the same way as the output of the logger in Run's
-	// context. The file may be removed later. Nil outside the kit.
+	// context. The file may be removed later. LogFile is nil outside the kit.
 	LogFile func(path string) error
 	// ProcessGroup tells the kit the ID of the process group in which the operator runs, so that the kit can measure its
-	// processes. Nil outside the kit.
+	// processes. ProcessGroup is nil outside the kit.
 	ProcessGroup func(id int)
 }
 
@@ -170,7 +172,7 @@ type LeaderElection struct {
 // Child is one object that the operator creates for a resource and controls.
 type Child struct {
 	Kind schema.GroupVersionKind
-	// Name returns the child's name for a resource; if nil, it is the resource's own
+	// Name returns the child's name for a resource. If Name is nil, the child has the resource's own
 	// name. An empty name means that a resource with this spec has no such child.
 	Name func(resource *unstructured.Unstructured) string
 	// Generated means that no function can return the name, because the API server or the operator generates it. The
@@ -199,7 +201,7 @@ type Unmeetable struct {
 	Name string
 	// Patch is the JSON merge patch that makes the sample unmeetable.
 	Patch string
-	// Prepare creates in the namespace what blocks the operator. Nil if nothing is needed.
+	// Prepare creates in the namespace what blocks the operator. It is nil if nothing is needed.
 	Prepare func(ctx context.Context, writer client.Client, namespace string) error
 }
 

@@ -86,7 +86,7 @@ func (m *manifests) owned() ([]any, error) {
 	return owned, nil
 }
 
-// nameOf returns the kind, the name and the version that an entry of the list "owned" is about.
+// nameOf returns the kind, the name and the version that an entry in the list "owned" is about.
 func nameOf(entry any) string {
 	fields, _ := entry.(object)
 	return fmt.Sprintf("%v %v in version %v", fields["kind"], fields["name"], fields["version"])

@@ -21,7 +21,7 @@ const shared = "(shared)"
 // below these lines.
 type progress struct {
 	table *tabwriter.Writer
-	// output is the terminal; nil for any other output.
+	// output is the terminal. It is nil if the output is not a terminal.
 	output io.Writer
 
 	mu            sync.Mutex

@@ -81,8 +81,8 @@ func (a *app) get() kube.Get {
 	}
 }
 
-// kubectl runs bin/kubectl against the cluster that the environment names; nil means this process's environment. An
-// error contains the last line of kubectl's messages.
+// kubectl runs bin/kubectl against the cluster that the environment names. If environment is nil, that is this
+// process's environment. An error contains the last line of kubectl's messages.
 func (a *app) kubectl(ctx context.Context, environment []string, args ...string) (string, error) {
 	command := exec.CommandContext(ctx, filepath.Join(a.repo.Bin(), "kubectl"), args...)
 	command.Env = environment

@@ -29,7 +29,7 @@ type playOptions struct {
 	before string         // number of the step to stop before, for a single chapter
 	own    *exercise.Copy // the learner's copy that takes the place of the stage; nil for none
 	solved string         // the last section of the chapter that is done in the learner's copy
-	// differs gets each command whose output differs from the chapter; nil makes the play fail there.
+	// differs gets each command whose output differs from the chapter. If it is nil, the play fails there.
 	differs func(*play.Failure)
 }
 

@@ -57,7 +57,7 @@ type Options struct {
 	Provider string
 	// Name distinguishes the clusters of one checkout.
 	Name string
-	// Port is the API server's port; 0 chooses a free one.
+	// Port is the API server's port. If it is 0, a free port is chosen.
 	Port int
 	// Nodes is the number of nodes, at least 1.
 	Nodes int

@@ -51,7 +51,7 @@ func describeServer(ctx context.Context, status *Status, server string, get kube
 	}
 }
 
-// condition is an entry of a node's status.conditions.
+// condition is an entry in a node's status.conditions.
 type condition struct{ Type, Status string }
 
 func isReady(conditions []condition) bool {

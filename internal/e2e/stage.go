@@ -36,7 +36,7 @@ type Options struct {
 	With []string
 	// Labels filters the specs.
 	Labels string
-	// Only is "specs", "chapter", or empty for both.
+	// Only is "specs" or "chapter". If it is empty, both are run.
 	Only string
 	// Keep leaves the cluster as it is at the end.
 	Keep bool

@@ -44,9 +44,10 @@ type figures struct {
 	with, baseline []time.Duration
 	// latencies is how long each resource took to converge the first time.
 	latencies []time.Duration
-	// The requests of each phase.
+	// The next fields count the requests of each phase.
 	converge, settle, idle, restart tally
-	// The processor time of the first process until all resources had converged, and while idle.
+	// busyTime is the processor time that the first process used until all resources had converged, and idleTime is
+	// what it used while idle.
 	busyTime, idleTime time.Duration
 	// peak is the peak memory of the first process, in bytes.
 	peak int64

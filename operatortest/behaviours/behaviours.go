@@ -20,13 +20,13 @@ type behaviour struct {
 	// needsChild is true if the behaviour can't be tried on an operator without Children.
 	needsChild bool
 	// after names the behaviour on which this one builds: if that fails, a failure of this one says nothing new.
-	// Empty for none.
+	// It is empty if this one builds on none.
 	after string
 	// alone means that no other trial may run in the test process at the same time.
 	alone bool
 	check func(context.Context, *trial.Runner) error
-	// afterAll evaluates the trials of all behaviours, once they have ended. Nil if only the behaviour's own trials
-	// count.
+	// afterAll evaluates the trials of all behaviours, once they have ended. It is nil if only the behaviour's
+	// own trials count.
 	afterAll func(*trial.Runner) error
 }
 

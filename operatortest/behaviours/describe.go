@@ -77,7 +77,7 @@ func DescribeOperator(operator operatortest.Operator, cluster *testcluster.Clust
 	})
 }
 
-// leftOut returns why a behaviour can't be tried on an operator; empty if it can.
+// leftOut returns why a behaviour can't be tried on an operator, or "" if it can.
 func (b behaviour) leftOut(operator operatortest.Operator) string {
 	if reason := operator.LeftOut[b.name]; reason != "" {
 		return "Operator.LeftOut: " + reason

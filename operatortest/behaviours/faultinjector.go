@@ -15,7 +15,8 @@ type faultInjector struct {
 	mu   sync.Mutex
 	now  *phase
 	taps []*traffic.Tap
-	// injected is how many requests were disturbed; spared is how many more writes would have been without the limit.
+	// injected is how many requests were disturbed. spared is how many more writes would have been disturbed without
+	// the limit.
 	injected, spared int
 }
 
@@ -65,7 +66,7 @@ type phase struct {
 	counts map[string]int
 	// failed contains the objects whose last write failed. The next write to such an object is probably a retry.
 	failed map[string]bool
-	// later contains the objects for which a later write failed; spared is how many more writes would have failed
+	// later contains the objects for which a later write failed. spared is how many more writes would have failed
 	// without the limit.
 	later  map[string]bool
 	spared int

@@ -22,9 +22,9 @@ const schemaName = "schema"
 
 // Options say what Run tries.
 type Options struct {
-	// Only lists the names of the behaviours to try; if it is empty, all are tried.
+	// Only lists the names of the behaviours to try. If it is empty, all are tried.
 	Only []string
-	// Trial is the ID of the one trial to run, from a report; if it is empty, all are run.
+	// Trial is the ID of the one trial to run, from a report. If it is empty, all trials run.
 	Trial string
 	// Progress is called when a behaviour has ended, in the order of Names. It may be nil.
 	Progress func(report.Behaviour)

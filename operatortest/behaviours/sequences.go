@@ -67,11 +67,11 @@ type search struct {
 
 	mu sync.Mutex
 	// admitted contains the API server's verdict on each spec, and results contains the outcome of each sequence, both
-	// by their texts; nil means success.
+	// by their texts. A nil error means success.
 	admitted, results map[string]error
 	// ends contains the final states of new resources, by their specs.
 	ends map[string]state.Snapshot
-	// slowest is the duration of the slowest successful wait; zero if there was none.
+	// slowest is the duration of the slowest successful wait. It is zero if no wait succeeded.
 	slowest time.Duration
 }
 

@@ -24,7 +24,7 @@ func replay(id string) string {
 // suiteReport is the report of a Ginkgo suite about one operator.
 type suiteReport struct {
 	Options
-	// dir is the folder for the report; empty for no report.
+	// dir is the folder for the report. It is empty if no report is written.
 	dir    string
 	runner *trial.Runner
 	made   report.Report

@@ -60,12 +60,13 @@ type File struct {
 	// Logs is the folder for what the operator prints, with a file for each start. If it is empty, --report keeps these
 	// files in logs/ in the report's folder.
 	Logs string `json:"logs,omitempty"`
-	// Grace is how long the operator may take to exit after SIGTERM, such as 10s; 30s if empty.
+	// Grace is how long the operator may take to exit after SIGTERM, such as 10s. If it is empty, the limit is 30s.
 	Grace string `json:"grace,omitempty"`
 
 	// Prepare lists objects to create in a new namespace, such as a Secret that the sample refers to.
 	Prepare []map[string]any `json:"prepare,omitempty"`
-	// Condition is the type of the condition that is True while the resource is in its desired state; Ready if empty.
+	// Condition is the type of the condition that is True while the resource is in its desired state. If it is empty,
+	// the type is Ready.
 	Condition string `json:"condition,omitempty"`
 	// Converged is for an operator without such a condition: an expression that is true once the status says that the current
 	// spec is fulfilled.
@@ -96,13 +97,14 @@ type File struct {
 	// LeftOut lists behaviours, and parts of behaviours such as collision/event, that don't fit the operator, each with
 	// the reason, which the report shows. [operatortest.Operator] lists the parts.
 	LeftOut map[string]string `json:"leftOut,omitempty"`
-	// Seed is the seed of random specs; 1 if zero.
+	// Seed is the seed of random specs. If it is zero, the kit uses 1.
 	Seed int64 `json:"seed,omitempty"`
 	// MaxPause is the longest time, such as 5s, for which the operator may do nothing although it has something left to
 	// do: the interval at which it polls or requeues. If the operator pauses for longer than that, the kit stops
 	// waiting, even before Timeout.
 	MaxPause string `json:"maxPause,omitempty"`
-	// Timeout bounds each wait for the operator, such as 30s; a minute if empty.
+	// Timeout bounds each wait for the operator, such as 30s. If it is empty, the environment variable
+	// OPERATORTEST_TIMEOUT applies, or else one minute.
 	Timeout string `json:"timeout,omitempty"`
 }
 
@@ -111,7 +113,7 @@ type Child struct {
 	// APIVersion and Kind identify the object's type, such as apps/v1 and Deployment.
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
-	// Name is a CEL expression for the child's name; without it, the child has the resource's own name. If its value
+	// Name is a CEL expression for the child's name. Without it, the child has the resource's own name. If its value
 	// is the empty string, the resource has no such child.
 	Name string `json:"name,omitempty"`
 	// Generated means that no expression can give the name. The child is then the only object of its kind that the

@@ -16,14 +16,15 @@ type Operator struct {
 	Variables []string
 	// Deployed is called once the operator is running, before the specs. It may be nil.
 	Deployed func(ctx context.Context)
-	// Metrics says where the operator serves its metrics over TLS; nil if it doesn't.
+	// Metrics says where the operator serves its metrics over TLS. It is nil if the operator doesn't serve them.
 	Metrics *Metrics
 
 	// Resources is the name of the custom resources for kubectl, such as foos.
 	Resources string
 	// Trial is the namespace of the specs' resources. The specs create it and delete it.
 	Trial string
-	// Prepare contains the arguments of kubectl that create what else the resources need; nil if they need nothing else.
+	// Prepare contains the arguments of kubectl that create what else the resources need. It is nil if they need
+	// nothing else.
 	Prepare []string
 	// Samples contains the arguments of kubectl that name the sample resources, such as --kustomize=config/samples.
 	Samples []string

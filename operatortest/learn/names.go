@@ -120,8 +120,8 @@ func pair(first, second run) []child {
 	return children
 }
 
-// distinguishing returns the labels that select exactly one object of a kind in each run; nil if the object is the only
-// one of its kind, or if no labels tell it from the others.
+// distinguishing returns the labels that select exactly one object of a kind in each run. It returns nil if the
+// object is the only one of its kind, or if no labels tell it from the others.
 func distinguishing(made *unstructured.Unstructured, first, second []*unstructured.Unstructured) map[string]string {
 	first, second = sameKind(made, first), sameKind(made, second)
 	found := maps.Clone(made.GetLabels())

@@ -30,7 +30,7 @@ const quiet = 3 * time.Second
 type run struct {
 	resource *unstructured.Unstructured
 	children []*unstructured.Unstructured
-	// gone lists the kinds and names of objects that the operator created and that no longer exist.
+	// gone lists the kinds and names of objects that the operator created and that are deleted or being deleted.
 	gone  []string
 	state state.Snapshot
 	// confined means that the operator listed or watched its custom resources in all namespaces.
@@ -94,7 +94,7 @@ func observeIn(ctx context.Context, t *trial.Trial, output string) (run, error) 
 }
 
 // findChildren returns the objects that the operator created and that still exist, and the kinds and names of those
-// that don't. The operator's requests show what it created.
+// that are gone. Objects that are being deleted count as gone. The operator's requests show what it created.
 func findChildren(ctx context.Context, t *trial.Trial) (children []*unstructured.Unstructured, gone []string, err error) {
 	asked, err := t.MadeElse()
 	if err != nil {
@@ -121,7 +121,7 @@ func findChildren(ctx context.Context, t *trial.Trial) (children []*unstructured
 	return children, gone, nil
 }
 
-// missing returns the names under which more objects were created than exist, each once.
+// missing returns the names under which more objects were created than objects contains, each once.
 func missing(created []string, objects []*unstructured.Unstructured) []string {
 	left := slices.Clone(created)
 	for _, object := range objects {

@@ -26,7 +26,7 @@ type page struct {
 	Unknown  []unknown
 	// OtherRoles lists files with roles that are not the operator's.
 	OtherRoles []string
-	// Gone lists objects that the operator created and that no longer existed at the end.
+	// Gone lists objects that the operator created and that were deleted, or being deleted, at the end.
 	Gone []string
 	// Unmet describes the conditions that were not True at the end. The file shows them only if none was True.
 	Unmet []string

@@ -43,12 +43,13 @@ type Command struct {
 	// tests, except those that point to another cluster. If HTTPS_PROXY is set, some languages' clients need
 	// NO_PROXY=127.0.0.1.
 	Env []string
-	// Dir is the program's working directory; if empty, that of the tests.
+	// Dir is the program's working directory. If it is empty, the program runs in that of the tests.
 	Dir string
-	// Logs is the folder for what the operator prints, with a file for each start; it is created if necessary. If empty,
-	// only the last lines are kept, for error messages.
+	// Logs is the folder for what the operator prints, with a file for each start; it is created if necessary. If Logs
+	// is empty, only the last lines are kept, for error messages.
 	Logs string
-	// Grace is how long the operator may take to exit after SIGTERM; 30 seconds if zero, as in a pod.
+	// Grace is how long the operator may take to exit after SIGTERM. If it is zero, the limit is 30 seconds, as in
+	// a pod.
 	Grace time.Duration
 }
 

@@ -9,10 +9,10 @@
 //
 // # The API server that the operator sees
 //
-// The operator gets a kubeconfig for a proxy on 127.0.0.1, with a certificate and a token of its own. The proxy sends
-// each request through the transport of the kit's rest.Config. There the kit records it, may delay or fail it, and sends
-// it as the operator's user. A failure in that transport reaches the operator as a broken
-// connection, never as an HTTP status that the API server didn't send.
+// The operator gets a kubeconfig for a proxy on 127.0.0.1. The proxy has a serving certificate of its own, and accepts
+// only the token in that kubeconfig. The proxy sends each request through the transport of the kit's
+// rest.Config. There the kit records it, may delay or fail it, and sends it as the operator's user. A failure in that
+// transport reaches the operator as a broken connection, never as an HTTP status that the API server didn't send.
 //
 // The kit reads JSON. If the operator accepts protobuf, CBOR or YAML, the proxy asks for JSON instead. Clients decode
 // a reply according to its Content-Type, so they need no setting. Bodies that the operator sends are not changed.

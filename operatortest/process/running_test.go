@@ -30,9 +30,9 @@ func tail() string {
 func TestRun(t *testing.T) {
 	tests := map[string]struct {
 		grace time.Duration
-		// end is the cause with which the context ends; nil for an operator that exits by itself.
+		// end is the cause with which the context ends. It is nil for an operator that exits by itself.
 		end error
-		// want is the error; empty for none.
+		// want is the error. It is empty if there must be none.
 		want string
 		// later is how many requests the operator makes after it is told to stop.
 		later int

@@ -22,7 +22,8 @@ type Values struct {
 	// Namespace is the only namespace that the operator may read and write. In a trial that
 	// [operatortest.Operator.AllNamespaces] permits, it is empty, which means all namespaces.
 	Namespace string
-	// Resync is how often the informers should pass all objects to the handlers again; 0s for the operator's default.
+	// Resync is how often the informers should pass all objects to the handlers again. 0s means the
+	// operator's default.
 	Resync time.Duration
 	// LeaderElection is true if the operator must elect a leader. The next five fields are set only then.
 	LeaderElection bool

@@ -64,13 +64,13 @@ type Cluster struct {
 	// definition names for it. If it is false, that server converts only the kinds of Scheme, and no other definition
 	// has a conversion webhook.
 	Converts bool
-	// Scheme is Client's scheme; client-go's if nil. Conversion webhooks are set up
+	// Scheme is Client's scheme. If it is nil, Client uses client-go's. Conversion webhooks are set up
 	// for the definitions whose types in the scheme convert through a hub.
 	Scheme *runtime.Scheme
-	// Nodes is the number of simulated nodes; 2 if zero. It has no effect on an existing cluster.
+	// Nodes is the number of simulated nodes. If it is zero, there are 2. It has no effect on an existing cluster.
 	Nodes int
 	// Stages are files with further rules for simulated pods, as objects of kwok's
-	// kind Stage; for example, a rule that keeps pods with a certain image from becoming ready. A rule with
+	// kind Stage. A rule can, for example, keep pods with a certain image from becoming ready. A rule with
 	// a weight takes precedence over the kit's own rules, which have none. Stages have no effect on an existing cluster.
 	Stages []string
 	// APIServerFlags are further flags of kube-apiserver, by their names without

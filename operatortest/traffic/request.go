@@ -32,8 +32,8 @@ type Request struct {
 	// Confined means that the operator asked for all namespaces, and [Tap.Confine] showed it only Namespace or, if Namespace
 	// is empty, only those given to Confine.
 	Confined bool
-	// Past is the earlier revision at which [Tap.ShowPast] made the API server answer a list; empty for the current
-	// one.
+	// Past is the earlier revision at which [Tap.ShowPast] made the API server answer a list. It is empty if the
+	// reply was current.
 	Past string
 	// Path is the URL's path.
 	Path string

@@ -66,9 +66,9 @@ type Tap struct {
 	dead bool
 	// diedAt is when the operator died.
 	diedAt time.Duration
-	// confinement says which namespaces the operator sees. Nil if it may see all of them.
+	// confinement says which namespaces the operator sees. It is nil if the operator may see all of them.
 	confinement *confinement
-	// past is the earlier state that lists show; nil for the current one.
+	// past is the earlier state that lists show. It is nil if they show the current one.
 	past *past
 	// killed is closed by Kill.
 	killed chan struct{}
@@ -97,7 +97,7 @@ func (t *Tap) Config(config *rest.Config) *rest.Config {
 	return tapped
 }
 
-// SetRule replaces the rule; nil lets everything pass.
+// SetRule replaces the rule. A nil rule lets everything pass.
 func (t *Tap) SetRule(rule Rule) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

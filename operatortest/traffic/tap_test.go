@@ -62,7 +62,7 @@ func create(ctx context.Context, clients kubernetes.Interface) error {
 func TestRules(t *testing.T) {
 	tests := map[string]struct {
 		action Action
-		// want checks the request's error; nil for no error.
+		// want checks the request's error. It is nil if there must be none.
 		want func(error) bool
 		// received means that the API server must get the request; dead means that nothing passes after it.
 		received, dead bool

@@ -21,7 +21,7 @@ type Answer struct {
 	Code int
 	// Reason is the machine-readable reason, such as metav1.StatusReasonConflict.
 	Reason metav1.StatusReason
-	// RetryAfter is sent in the Retry-After header, in whole seconds; if zero, there is
+	// RetryAfter is sent in the Retry-After header, in whole seconds. If it is zero, there is
 	// no header. client-go itself retries a request if the reply has this header and the status 429 or 5xx.
 	RetryAfter time.Duration
 }

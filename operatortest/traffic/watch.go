@@ -128,7 +128,7 @@ func (t *Tap) closeWatch(closed *watch) {
 type watch struct {
 	tap     *Tap
 	request Request
-	// namespaces are those that the operator sees; nil for no restriction.
+	// namespaces are those that the operator sees. It is nil if the operator sees all of them.
 	namespaces []string
 	body       io.ReadCloser
 
@@ -291,7 +291,8 @@ func describe(raw json.RawMessage) (apiwatch.EventType, string) {
 	return kind, object.Namespace + "/" + object.Name
 }
 
-// decode returns an event's type and the metadata that identifies its object; nil for bookmarks and errors.
+// decode returns an event's type and the metadata that identifies its object. The metadata is nil for
+// bookmarks and errors.
 func decode(raw json.RawMessage) (apiwatch.EventType, *metav1.PartialObjectMetadata) {
 	var event struct {
 		Type   apiwatch.EventType

@@ -24,7 +24,7 @@ const (
 	rotatedAtAnnotation = "secret.example.com/rotated-at"
 	// fingerprintAnnotation is the signature over the password and the other annotations.
 	fingerprintAnnotation = "secret.example.com/fingerprint"
-	// fingerprintKey names the entry of the Secret's data that holds the key of the fingerprint's HMAC. That key is
+	// fingerprintKey names the entry in the Secret's data that holds the key of the fingerprint's HMAC. That key is
 	// text, because pods may load all entries of a Secret as environment variables (envFrom).
 	fingerprintKey = "fingerprint-key"
 )

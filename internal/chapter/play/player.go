@@ -37,11 +37,17 @@ type Player struct {
 	Explain func(ctx context.Context) string
 
 	// Tests set the following fields.
-	typingDelay    time.Duration // for each character typed; 0 means 8 ms: quick, but possible to follow
-	timeout        time.Duration // for a command, and for a background process to be ready; 0 means 2 minutes
-	cleanupTimeout time.Duration // for all cleanup blocks together after a failure; 0 means 1 minute
-	grace          gracePeriods  // zero means 10 and 5 seconds
-	shell          string        // path of a POSIX shell; "" means posixShell
+
+	// typingDelay is the pause after each character typed. 0 means 8 ms, which is quick, but possible to follow.
+	typingDelay time.Duration
+	// timeout bounds each command, and the wait for a background process to be ready. 0 means 2 minutes.
+	timeout time.Duration
+	// cleanupTimeout bounds all cleanup blocks together after a failure. 0 means 1 minute.
+	cleanupTimeout time.Duration
+	// grace says how long programs may take to end. Zero means 10 and 5 seconds.
+	grace gracePeriods
+	// shell is the path of a POSIX shell. "" means posixShell.
+	shell string
 }
 
 // posixShell is the path of a POSIX shell on Linux and macOS.

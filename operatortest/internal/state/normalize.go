@@ -19,7 +19,7 @@ var anyUID = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 type Normalizer struct {
 	// Resource is the kind whose status is compared: the operator doesn't write other objects' status.
 	Resource schema.GroupVersionKind
-	// Further removes what else differs for this operator. Nil if nothing else does.
+	// Further removes what else differs for this operator. It is nil if nothing else does.
 	Further func(*unstructured.Unstructured)
 }
 

@@ -48,7 +48,7 @@ type appliedParts struct {
 	isPartial bool
 }
 
-// appliedLeaf is a field, or an entry of a list of plain values, that the API server recorded for applier.
+// appliedLeaf is a field, or an entry in a list of plain values, that the API server recorded for applier.
 type appliedLeaf struct {
 	path  fieldpath.Path
 	value any

@@ -16,7 +16,7 @@ import (
 // A trial can have a second namespace. Its operators then watch all namespaces, and the kit shows them
 // only these two. The kit observes the second one through a Trial of its own, which has the same operators.
 
-// NoSecondNamespace returns the reason why an operator can't be tried in two namespaces; empty if it can.
+// NoSecondNamespace returns the reason why an operator can't be tried in two namespaces, or "" if it can.
 func (runner *Runner) NoSecondNamespace() string {
 	switch {
 	case runner.clusterScoped[runner.Sample.GroupVersionKind()]:

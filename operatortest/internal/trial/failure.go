@@ -80,7 +80,7 @@ type failures struct {
 	others []error
 }
 
-// together returns one error for all failures; nil if there are none.
+// together returns one error for all failures, or nil if there are none.
 func together(errs []error) error {
 	if len(errs) < 2 {
 		return errors.Join(errs...)

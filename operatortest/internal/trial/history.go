@@ -90,7 +90,7 @@ func (runner *Runner) Histories() []Lived {
 	return slices.Clone(runner.histories)
 }
 
-// endOf returns the version with which the resource's deletion began, or nil if it still exists.
+// endOf returns the version with which the resource's deletion began, or nil if it has not begun.
 func (t *Trial) endOf(versions []version) *unstructured.Unstructured {
 	for _, version := range versions {
 		if version.GroupVersionKind() == t.Sample.GroupVersionKind() && (version.gone || version.GetDeletionTimestamp() != nil) {

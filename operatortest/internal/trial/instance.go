@@ -23,21 +23,22 @@ type Instance struct {
 	timeout time.Duration
 	// external means that the operator makes calls that no tap sees.
 	external bool
-	// Stopped means that the kit stopped it; terminated is when it was told to stop, in the time of its Tap.
+	// Stopped means that the kit stopped the operator. terminated is when the operator was told to stop, in the time of
+	// its Tap.
 	Stopped    bool
 	terminated time.Duration
 	// Done is closed when Run has returned; Err is what it returned.
 	Done chan struct{}
 	Err  error
 
-	// label is the label of its goroutines.
+	// label is the label of the operator's goroutines.
 	label string
 	log   *operatorLog
-	// group is its process group; 0 if it runs in this process.
+	// group is the ID of the operator's process group. It is 0 if the operator runs in this process.
 	group atomic.Int64
 
 	panicMu sync.Mutex
-	// panic is its panic and the stack; empty if it has not panicked.
+	// panic is the operator's panic and the stack. It is empty if the operator has not panicked.
 	panic string
 }
 

@@ -96,7 +96,7 @@ func (l *operatorLog) String() string {
 // detail matches the lines that a logger in Go writes only if it is told to be verbose.
 var detail = regexp.MustCompile(`(^| )"level"=[2-9] "msg"=`)
 
-// lastLines returns the end of the log without details, for errors; empty if nothing was logged.
+// lastLines returns the end of the log without details, for errors, or "" if nothing was logged.
 func (l *operatorLog) lastLines() string {
 	text := strings.TrimSpace(l.String())
 	text = text[max(0, len(text)-lastBytes):]

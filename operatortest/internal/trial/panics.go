@@ -103,7 +103,7 @@ func (i *Instance) notePanic(reason any, stack string) {
 	}
 }
 
-// notedPanic returns the recorded panic; empty if there is none.
+// notedPanic returns the recorded panic, or "" if there is none.
 func (i *Instance) notedPanic() string {
 	i.panicMu.Lock()
 	defer i.panicMu.Unlock()
@@ -143,7 +143,7 @@ func (t *Trial) panicked() error {
 var printed = regexp.MustCompile(`(?m)^(?:panic|fatal error): [^\n]*\n(?:[^\n]*\n){0,20}?goroutine \d+ .*\[` +
 	`|^.*Observed a panic.*$|^.*panic: [^\n]*\[recovered\b.*$|^thread '[^'\n]*'.* panicked at .*$`)
 
-// panicIn returns the part of a log that begins with a panic; empty if there is none.
+// panicIn returns the part of a log that begins with a panic, or "" if there is none.
 func panicIn(log string) string {
 	at := printed.FindStringIndex(log)
 	if at == nil {

@@ -57,7 +57,7 @@ type Runner struct {
 	disclosed []string
 	// histories holds the histories that trials have noted.
 	histories []Lived
-	// webhooks is the trial whose only operator serves the cluster's webhooks. Nil if none does.
+	// webhooks is the trial whose only operator serves the cluster's webhooks. It is nil if no trial does.
 	webhooks *Trial
 	// slots bounds how many trials run in parallel.
 	slots *semaphore.Weighted
@@ -74,11 +74,11 @@ type Runner struct {
 	drafts     string
 	// lives contains the experiments of Once, by their names.
 	lives sync.Map
-	// OnlyTrial is the ID of the one trial to run; if it is empty, all are run.
+	// OnlyTrial is the ID of the one trial to run. If it is empty, all trials run.
 	OnlyTrial string
 	// OnTrial is called when a trial of a behaviour begins, and when it has ended. It may be nil.
 	OnTrial func(behaviour string, ended bool)
-	// ShrinkTime bounds the search for a shorter sequence of specs; 30 seconds if zero.
+	// ShrinkTime bounds the search for a shorter sequence of specs. If it is zero, the bound is 30 seconds.
 	ShrinkTime time.Duration
 }
 

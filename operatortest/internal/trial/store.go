@@ -148,7 +148,7 @@ func (s *store) informer(kind schema.GroupVersionKind) (cache.SharedIndexInforme
 	return informer, nil
 }
 
-// watched returns the informer of a kind; nil if the kind is not watched.
+// watched returns the informer of a kind, or nil if the kind is not watched.
 func (s *store) watched(kind schema.GroupVersionKind) cache.SharedIndexInformer {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -42,11 +42,11 @@ type Trial struct {
 	prepared  map[string]bool
 	instances []*Instance
 	secrets   *secretWatch
-	// beside is the Trial for a second namespace. Nil if there is none.
+	// beside is the Trial for a second namespace. It is nil if there is no such namespace.
 	beside *Trial
 	// first is set in the Trial for a second namespace: the Trial for the first one.
 	first *Trial
-	// last is the condition of the last ConvergeTo; nil if the trial has changed something since then.
+	// last is the condition of the last ConvergeTo. It is nil if the trial has changed something since then.
 	last func(context.Context) error
 	// Remark says what the trial could not try, for its Record. NotTried says why the trial had no effect on the operator,
 	// and so proves nothing.

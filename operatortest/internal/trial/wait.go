@@ -21,7 +21,7 @@ const Quiet = 400 * time.Millisecond
 // Stillness checks repeatedly whether an operator is done. It counts checks, not time: on a busy machine the operator
 // is slow, and so are the checks.
 type Stillness struct {
-	// Quiet is how long there must be no request; the constant Quiet if zero.
+	// Quiet is how long there must be no request. If it is zero, the constant Quiet applies.
 	Quiet           time.Duration
 	requests, looks int
 }
