@@ -106,7 +106,7 @@ func TestObservedStatusIsStable(t *testing.T) {
 	g.Expect(status).To(HaveField("Conditions", HaveLen(1)), "see observedStatus in status.go")
 	foo.Status = *status
 	foo.Status.Conditions[0].LastTransitionTime = metav1.NewTime(time.Now().Add(-time.Hour).Truncate(time.Second))
-	g.Expect(observedStatus(foo, deployment)).To(HaveValue(Equal(foo.Status)), "observing the same again must not change the status")
+	g.Expect(observedStatus(foo, deployment)).To(HaveValue(Equal(foo.Status)), "observing an unchanged Deployment again must not change the status")
 
 	foo.Status.Conditions = append(foo.Status.Conditions, metav1.Condition{Type: "Audited", Status: metav1.ConditionTrue})
 	g.Expect(observedStatus(foo, deployment)).To(HaveValue(Equal(foo.Status)), "conditions of other controllers must stay")

@@ -183,7 +183,7 @@ func TestAnotherUserGetsNothing(t *testing.T) {
 	})
 }
 
-// saysNothing requests every page of a port without credentials, with and without TLS. The port must refuse them all,
+// saysNothing requests each of pages from a port, without credentials, with and without TLS. The port must refuse them all,
 // except that it may answer health checks with "ok".
 func saysNothing(t *testing.T, component string, port uint32) {
 	t.Helper()

@@ -139,9 +139,10 @@ type Unmeetable struct {
 	Prepare []map[string]any `json:"prepare,omitempty"`
 }
 
-// Normalize names the fields that differ between two resources with the same spec.
+// Normalize says what to ignore in the objects of one kind, because it differs even between two resources with the same
+// spec.
 type Normalize struct {
-	// Kind is the kind of the objects.
+	// Kind is the kind of these objects: the resource's own, or a child's.
 	Kind string `json:"kind"`
 	// Fields are JSON pointers (RFC 6901), such as /data/password.
 	Fields []string `json:"fields,omitempty"`
