@@ -12,6 +12,11 @@ var tips = []struct {
 	means string
 }{
 	{
+		// It comes first: without the permission, many other things are missing, too.
+		regexp.MustCompile(`(is|are|was) forbidden: User|cannot (get|list|watch|create|update|patch|delete) resource|perhaps because the role lacks a permission`),
+		"The role lacks this permission: add it to a +kubebuilder:rbac marker, and generate the role with make manifests.",
+	},
+	{
 		regexp.MustCompile(`(\w+ \S+) has no controller reference to this (\w+) \(with its UID\): its owners are \[\]`),
 		"Your $1 exists, but has no owner reference: the garbage collector will not delete it with its $2.",
 	},
@@ -66,10 +71,6 @@ var tips = []struct {
 	{
 		regexp.MustCompile(`missing return`),
 		"Every path through a function with results must end in a return.",
-	},
-	{
-		regexp.MustCompile(`(is|are|was) forbidden: User|cannot (get|list|watch|create|update|patch|delete) resource`),
-		"The role lacks this permission: add it to a +kubebuilder:rbac marker, and generate the role with make manifests.",
 	},
 	{
 		regexp.MustCompile(`no kind is registered for the type|no kind "[^"]*" is registered`),

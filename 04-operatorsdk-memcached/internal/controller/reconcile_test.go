@@ -202,7 +202,7 @@ func TestReconcileRequeuesUntilACrashNoLongerCounts(t *testing.T) {
 
 	result, err := reconciler.Reconcile(t.Context(), requestFor(memcached))
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(isDegraded()).To(BeTrue())
+	g.Expect(isDegraded()).To(BeTrue(), "a pod crashed recently, so Degraded must be True, see problem in status.go")
 	g.Expect(result.RequeueAfter).To(Equal(6*time.Minute), "no watch event announces that ten minutes have passed, see requeueAfter in status.go")
 	now = now.Add(result.RequeueAfter)
 	result, err = reconciler.Reconcile(t.Context(), requestFor(memcached))
