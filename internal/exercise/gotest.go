@@ -52,8 +52,8 @@ type outcome struct {
 	failures []testFailure
 	// reported means that the failures come from the specs' own report, so the process ended normally.
 	reported bool
-	// progress says where goroutines were while the failed specs were waiting.
-	progress []progressReport
+	// progress says where goroutines were while each failed spec was waiting.
+	progress [][]progressReport
 	// output is everything that was printed.
 	output string
 	err    error
@@ -264,7 +264,7 @@ func (o *outcome) readSpecs(path string) {
 			case "failed", "panicked", "timedout", "interrupted", "aborted":
 				o.tests++
 				o.failures = append(o.failures, testFailure{name: name, message: strings.TrimSpace(spec.Failure.Message)})
-				o.progress = append(o.progress, spec.ProgressReports...)
+				o.progress = append(o.progress, spec.ProgressReports)
 			}
 		}
 	}

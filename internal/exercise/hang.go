@@ -69,40 +69,55 @@ func (c *Copy) lineInFunction(file, line, function string) string {
 
 // progressReport says where goroutines were at one moment during a spec.
 type progressReport struct {
-	Goroutines []struct {
-		State string
-		Stack []struct {
-			Function, Filename string
-			Line               int
-		}
-	}
+	Goroutines []goroutine
+}
+
+type goroutine struct {
+	State string
+	Stack []call
+}
+
+type call struct {
+	Function, Filename string
+	Line               int
 }
 
 // atWork matches the states of goroutines that are running, or that wait for something that may never happen. It doesn't
 // match those of an operator at rest, which waits for its queue.
 var atWork = regexp.MustCompile(`^(running|runnable|sync\.(RW)?Mutex\.|select \(no cases\)|chan (send|receive) \(nil chan\))`)
 
-// stuck returns the place in the learner's code where a goroutine was at work in several reports of a failed spec, and a
-// description. If there is no such place, both are empty.
-func (c *Copy) stuck(progress []progressReport) (place, description string) {
-	seen := map[string]int{}
-	for _, report := range progress {
-		for _, goroutine := range report.Goroutines {
-			if !atWork.MatchString(goroutine.State) {
-				continue
-			}
-			for _, call := range goroutine.Stack {
-				rest, inside := strings.CutPrefix(call.Filename, c.Path+"/")
-				if !inside || !fs.ValidPath(rest) || isTest(rest) {
+// stuck returns the place in the learner's code where a goroutine was at work in most reports of a failed spec, and a
+// description. If there is no such place, both are empty. On a busy machine, even a goroutine that mostly sleeps is
+// runnable in some of the reports.
+func (c *Copy) stuck(progress [][]progressReport) (place, description string) {
+	for _, reports := range progress {
+		seen := map[string]int{}
+		for _, report := range reports {
+			busy := map[string]bool{}
+			for _, goroutine := range report.Goroutines {
+				call, found := c.ownCall(goroutine)
+				if !found || !atWork.MatchString(goroutine.State) || busy[call.Function] {
 					continue
 				}
-				if seen[call.Function]++; seen[call.Function] > 1 {
+				busy[call.Function] = true
+				seen[call.Function]++
+				if n := seen[call.Function]; n > 1 && n > len(reports)/2 {
 					place = c.relative(call.Filename) + ":" + c.lineInFunction(call.Filename, fmt.Sprint(call.Line), call.Function)
 					return place, fmt.Sprintf("meanwhile, a goroutine did not leave %s (%s): see %s", path.Base(call.Function), goroutine.State, place)
 				}
-				break
 			}
 		}
 	}
 	return "", ""
+}
+
+// ownCall returns the innermost call of a goroutine that is in the learner's code, not in a test.
+func (c *Copy) ownCall(goroutine goroutine) (call, bool) {
+	for _, call := range goroutine.Stack {
+		rest, inside := strings.CutPrefix(call.Filename, c.Path+"/")
+		if inside && fs.ValidPath(rest) && !isTest(rest) {
+			return call, true
+		}
+	}
+	return call{}, false
 }

@@ -101,6 +101,34 @@ func TestAHangIsFoundWhileASpecWaits(t *testing.T) {
 	}
 }
 
+func TestAGoroutineIsStuckIfItIsAtWorkInMostReportsOfASpec(t *testing.T) {
+	own := newToy(t).Copy(noMake)
+	// In a report, each word is the state of a goroutine in add.
+	report := func(states ...string) progressReport {
+		var report progressReport
+		for _, state := range states {
+			report.Goroutines = append(report.Goroutines, goroutine{state, []call{{"time.Sleep", "/go/time.go", 1}, {"toy.add", own.Path + "/toy.go", 7}}})
+		}
+		return report
+	}
+	for name, test := range map[string]struct {
+		progress [][]progressReport
+		stuck    bool
+	}{
+		"in all reports":                         {[][]progressReport{{report("running"), report("runnable")}}, true},
+		"in most reports":                        {[][]progressReport{{report(), report("running"), report("sleep", "runnable")}}, true},
+		"in the second failed spec":              {[][]progressReport{{report("sleep")}, {report("running"), report("running")}}, true},
+		"asleep in most reports":                 {[][]progressReport{{report("runnable"), report("sleep"), report("runnable"), report("sleep")}}, false},
+		"several in the only report":             {[][]progressReport{{report("running", "runnable")}}, false},
+		"in one report of each of several specs": {[][]progressReport{{report("running"), report("sleep")}, {report("running"), report("sleep")}}, false},
+	} {
+		place, description := own.stuck(test.progress)
+		if (place == "work/01-toy/toy.go:7") != test.stuck || (description == "") == test.stuck {
+			t.Errorf("%s: found %q, %q", name, place, description)
+		}
+	}
+}
+
 // startedWithSpecs returns a copy of the toy stage whose first step is checked by a spec.
 func startedWithSpecs(t *testing.T) *Copy {
 	t.Helper()
