@@ -79,7 +79,7 @@ func TestFindBlocker(t *testing.T) {
 func TestOwnDeployment(t *testing.T) {
 	g := NewWithT(t)
 	deployment := storedChild().object.(*appsv1.Deployment)
-	g.Expect(ownDeployment(storedMemcached(), deployment) == deployment).To(BeTrue(), "the Memcached's own Deployment must be returned, see ownDeployment in children.go")
+	g.Expect(ownDeployment(storedMemcached(), deployment)).To(BeIdenticalTo(deployment), "the Memcached's own Deployment must be returned, see ownDeployment in children.go")
 	g.Expect(ownDeployment(storedMemcached(), newDeployment(storedMemcached()))).To(BeNil(), "a Deployment that was not found, or never created, must not be returned")
 	unsaved := deployment.DeepCopy()
 	unsaved.UID = ""
