@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -131,6 +132,46 @@ func TestFinalizeReadsFromTheAPIServer(t *testing.T) {
 	g.Expect(reconciler.finalize(t.Context(), memcached)).To(Succeed())
 	g.Expect(reconciler.Get(t.Context(), key, memcached)).To(Succeed())
 	g.Expect(memcached.Finalizers).To(ContainElement(cachev1alpha1.Finalizer), "read the Deployment from the API server, see endPods in finalizer.go")
+}
+
+// While the API server answers no request, the operator can't know whether a pod is left.
+func TestFinalizeKeepsTheFinalizerIfARequestFails(t *testing.T) {
+	failed := errors.New("failed")
+	tests := map[string]struct {
+		objects []client.Object
+		// uncached faults are those of the reads that don't use the cache.
+		faults, uncached interceptor.Funcs
+	}{
+		"getting the Deployment": {
+			uncached: interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+				return failed
+			}},
+		},
+		"deleting the Deployment": {
+			objects: []client.Object{ownedDeployment()},
+			faults: interceptor.Funcs{Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error {
+				return failed
+			}},
+		},
+		"listing the pods": {
+			faults: interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+				return failed
+			}},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			memcached := deletedMemcached(cachev1alpha1.Finalizer)
+			reconciler := testReconciler(t, test.faults, append(test.objects, memcached)...)
+			reconciler.APIReader = interceptor.NewClient(reconciler.APIReader.(client.WithWatch), test.uncached)
+			key := client.ObjectKeyFromObject(memcached)
+			g.Expect(reconciler.Get(t.Context(), key, memcached)).To(Succeed())
+			g.Expect(reconciler.finalize(t.Context(), memcached)).To(MatchError(failed), "the error must be returned, see finalize and endPods in finalizer.go")
+			g.Expect(reconciler.Get(t.Context(), key, memcached)).To(Succeed())
+			g.Expect(memcached.Finalizers).To(ContainElement(cachev1alpha1.Finalizer), "a pod may be left, see finalize in finalizer.go")
+		})
+	}
 }
 
 func TestDeleteDeployment(t *testing.T) {
