@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -89,6 +90,16 @@ func kubectl(ctx context.Context, r repo.Repo, cluster classroom.Cluster, args .
 func kill(g Gomega, pid int) {
 	g.Expect(pid).To(BeNumerically(">", 1))
 	g.Expect(syscall.Kill(pid, syscall.SIGKILL)).To(Succeed())
+}
+
+// stop stops a process, and waits until it has stopped: until then, it may still answer a request.
+func stop(ctx context.Context, g Gomega, pid int) {
+	g.Expect(pid).To(BeNumerically(">", 1))
+	g.Expect(syscall.Kill(pid, syscall.SIGSTOP)).To(Succeed())
+	g.Eventually(func() (string, error) {
+		state, err := exec.CommandContext(ctx, "ps", "-o", "state=", "-p", strconv.Itoa(pid)).Output()
+		return string(state), err
+	}).WithTimeout(limit).Should(HavePrefix("T"))
 }
 
 func TestClusterLifecycle(t *testing.T) {
@@ -225,7 +236,7 @@ func TestStatusSaysWhatToDo(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(info.Mode().Perm()).To(Equal(os.FileMode(0o700)))
 
-	g.Expect(syscall.Kill(pids(ctx, g, cluster)["etcd"], syscall.SIGSTOP)).To(Succeed())
+	stop(ctx, g, pids(ctx, g, cluster)["etcd"])
 	says(classroom.StateBroken, "etcd runs, but does not answer: `make up NAME=sick` replaces it")
 	kill(g, pids(ctx, g, cluster)["etcd"])
 	g.Eventually(func() int { return pids(ctx, g, cluster)["etcd"] }).WithTimeout(limit).Should(BeZero())
