@@ -107,7 +107,9 @@ func (a *app) copyOf(cmd *cobra.Command, stage repo.Stage) (*exercise.Copy, erro
 		return nil, err
 	}
 	own := exercises.Copy(func(dir string, targets ...string) error { return a.makeInCopy(cmd, cmd.OutOrStdout(), dir, targets) })
-	own.Keeper = a.keeper
+	if a.program != "" {
+		own.Keeper = []string{a.program, keeperName}
+	}
 	return own, nil
 }
 

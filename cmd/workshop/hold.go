@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -17,12 +15,8 @@ import (
 
 // hold reserves the cluster for a play: a second play would delete what the first one makes.
 func (a *app) hold(ctx context.Context, cluster classroom.Cluster) (*leftover.Play, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, fmt.Errorf("find the watchdog's program: %w", err)
-	}
 	key := strings.TrimSuffix(filepath.Base(cluster.Kubeconfig()), ".kubeconfig")
-	return leftover.Begin(ctx, a.repo.State(), key, self, watchdogName)
+	return leftover.Begin(ctx, a.repo.State(), key, a.program, watchdogName)
 }
 
 // chapterEnvironment returns the environment of a chapter's commands. Settings for go and make in the learner's shell

@@ -25,9 +25,9 @@ type app struct {
 	name     string
 	port     int
 	nodes    int
-	// keeper is the command that keeps a control plane from one check of the exercises to the next. If it is empty, the
-	// control plane ends with the check.
-	keeper []string
+	// program is the path of this program, which also serves as watchdog and keeper. If it is empty, as in tests, a control
+	// plane ends with the check of the exercises that started it.
+	program string
 	// yes answers the question asked before anything is installed into the learner's own cluster.
 	yes bool
 	// confirm asks that question; commands that install nothing leave it nil.
@@ -49,11 +49,9 @@ func newRootCommand() *cobra.Command {
 				return err
 			}
 			a.repo = found
-			self, err := os.Executable()
-			if err != nil {
+			if a.program, err = os.Executable(); err != nil {
 				return fmt.Errorf("find this program: %w", err)
 			}
-			a.keeper = []string{self, keeperName}
 			// Only report an error: most commands work anyway.
 			if err := leftover.Sweep(cmd.Context(), found.State()); err != nil {
 				fmt.Fprintf(cmd.ErrOrStderr(), "workshop: %v\n", err)

@@ -28,8 +28,7 @@ func (c *Copy) ended(output string) (place, description string) {
 			continue
 		}
 		for _, match := range frame.FindAllStringSubmatch(block, -1) {
-			rest, inside := strings.CutPrefix(match[2], c.Path+"/")
-			if !inside || !fs.ValidPath(rest) || isTest(rest) {
+			if !c.isOwn(match[2]) {
 				continue
 			}
 			place = c.relative(match[2]) + ":" + c.lineInFunction(match[2], match[3], match[1])
@@ -114,10 +113,15 @@ func (c *Copy) stuck(progress [][]progressReport) (place, description string) {
 // ownCall returns the innermost call of a goroutine that is in the learner's code, not in a test.
 func (c *Copy) ownCall(goroutine goroutine) (call, bool) {
 	for _, call := range goroutine.Stack {
-		rest, inside := strings.CutPrefix(call.Filename, c.Path+"/")
-		if inside && fs.ValidPath(rest) && !isTest(rest) {
+		if c.isOwn(call.Filename) {
 			return call, true
 		}
 	}
 	return call{}, false
+}
+
+// isOwn reports whether a file of a stack is the learner's code, not a test.
+func (c *Copy) isOwn(file string) bool {
+	rest, inside := strings.CutPrefix(file, c.Path+"/")
+	return inside && fs.ValidPath(rest) && !isTest(rest)
 }
