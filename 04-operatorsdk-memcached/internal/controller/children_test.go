@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -151,6 +152,31 @@ func TestApplyChildren(t *testing.T) {
 				)), "see create in children.go")
 			}
 		})
+	}
+}
+
+//workshop:step 4.9f
+func TestApplyChildrenReturnsTheFirstBlocker(t *testing.T) {
+	g := NewWithT(t)
+	memcached := storedMemcached()
+	taken := metav1.ObjectMeta{Namespace: memcached.Namespace, Name: memcached.Name}
+	reconciler := testReconciler(t, interceptor.Funcs{}, &appsv1.Deployment{ObjectMeta: taken}, &corev1.Service{ObjectMeta: taken})
+	_, blocker, err := reconciler.applyChildren(t.Context(), memcached)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(blocker).NotTo(BeNil(), "see applyChildren in children.go")
+	g.Expect(blocker.message).To(HavePrefix("Deployment "), "applyChildren in children.go must return the first blocker")
+}
+
+//workshop:step 4.9f
+func TestApplyChildrenReturnsAllErrors(t *testing.T) {
+	g := NewWithT(t)
+	outage := apierrors.NewInternalError(errors.New("etcd"))
+	reconciler := testReconciler(t, interceptor.Funcs{Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
+		return outage
+	}})
+	_, _, err := reconciler.applyChildren(t.Context(), storedMemcached())
+	for _, kind := range []string{"Deployment", "Service"} {
+		g.Expect(err).To(MatchError(ContainSubstring(kind)), "applyChildren in children.go must return the errors of all children")
 	}
 }
 
