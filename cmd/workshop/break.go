@@ -46,7 +46,7 @@ func (a *app) whileBroken(cmd *cobra.Command, own *exercise.Copy, verb string, b
 	out := cmd.OutOrStdout()
 	switch verb {
 	case "check":
-		end, err := own.ShareControlPlane(cmd.Context())
+		end, err := beginCheck(cmd.Context(), own)
 		if err != nil {
 			return err
 		}

@@ -136,12 +136,7 @@ func (a *app) check(ctx context.Context, out io.Writer, own *exercise.Copy, only
 // checkThen does what check does. In addition, if the program compiles and play is not nil, checkThen calls play before it
 // shows the step that is not done.
 func (a *app) checkThen(ctx context.Context, out io.Writer, own *exercise.Copy, only string, play func() error) (err error) {
-	unlock, err := own.Lock("check")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, unlock()) }()
-	end, err := own.ShareControlPlane(ctx)
+	end, err := beginCheck(ctx, own)
 	if err != nil {
 		return err
 	}
@@ -180,6 +175,20 @@ func (a *app) checkThen(ctx context.Context, out io.Writer, own *exercise.Copy, 
 	}
 	printFinding(out, own, finding)
 	return errNotDone
+}
+
+// beginCheck locks the copy for a check, and borrows the control plane of the checks. The function that it returns undoes
+// both.
+func beginCheck(ctx context.Context, own *exercise.Copy) (end func() error, err error) {
+	unlock, err := own.Lock("check")
+	if err != nil {
+		return nil, err
+	}
+	giveBack, err := own.ShareControlPlane(ctx)
+	if err != nil {
+		return nil, errors.Join(err, unlock())
+	}
+	return func() error { return errors.Join(giveBack(), unlock()) }, nil
 }
 
 func printFinding(out io.Writer, own *exercise.Copy, finding *exercise.Finding) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -132,8 +133,31 @@ func (w *watcher) checkUntil(ctx context.Context, changes <-chan struct{}, keys 
 	}
 }
 
-// check checks one step or, if the copy has a break in it, the break.
+// retryPeriod is how often watch tries to check while another process is checking.
+const retryPeriod = 500 * time.Millisecond
+
+// check checks once nothing else is checking the copy.
 func (w *watcher) check(ctx context.Context) error {
+	waits := false
+	for {
+		err := w.checkNow(ctx)
+		if !errors.Is(err, exercise.ErrRunning) {
+			return err
+		}
+		if !waits {
+			waits = true
+			fmt.Fprintf(w.out, "Waiting for the `make stage-%d check` that is running elsewhere.\n", w.own.Number)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(retryPeriod):
+		}
+	}
+}
+
+// checkNow checks one step or, if the copy has a break in it, the break.
+func (w *watcher) checkNow(ctx context.Context) error {
 	w.cmd.SetContext(ctx)
 	broken, kept, err := w.own.Broken()
 	if err != nil {

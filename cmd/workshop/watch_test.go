@@ -81,11 +81,15 @@ func TestWatchChecksAtEverySave(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	keys, ended := make(chan byte), make(chan error, 1)
 	w := &watcher{app: &app{repo: repo.Repo{Root: own.Root}}, cmd: cmd, own: own, out: shown}
+	unlock, err := own.Lock("check")
+	g.Expect(err).NotTo(HaveOccurred())
 	go func() { ended <- w.run(ctx, changes, keys) }()
 	sees := func(text string, times int) {
 		t.Helper()
 		g.Eventually(func() int { return strings.Count(shown.all(), text) }).WithTimeout(time.Minute).Should(Equal(times), "%q", text)
 	}
+	sees("Waiting for the `make stage-1 check`", 1)
+	g.Expect(unlock()).To(Succeed())
 	sees("Step 1.1, 1 of 3", 1)
 	sees("Checked.", 1)
 

@@ -16,8 +16,11 @@ import (
 // settle is how long to wait for further changes after a change, because editors save a file in several steps.
 const settle = 100 * time.Millisecond
 
-// Lock keeps two processes from doing the same thing, such as check, in the copy at the same time. It fails if another
-// process is already doing it.
+// ErrRunning means that another process is already doing the same thing in the copy.
+var ErrRunning = errors.New("use that one, or stop it first")
+
+// Lock keeps two processes from doing the same thing, such as check, in the copy at the same time. It fails with
+// ErrRunning if another process is already doing it.
 func (c *Copy) Lock(what string) (unlock func() error, err error) {
 	if err := c.Exists(); err != nil {
 		return nil, err
@@ -28,7 +31,7 @@ func (c *Copy) Lock(what string) (unlock func() error, err error) {
 		return nil, fmt.Errorf("lock %s: %w", c.name(), err)
 	}
 	if !locked {
-		return nil, fmt.Errorf("another `make stage-%d %s` is running in %s: use that one, or stop it first", c.Number, what, c.name())
+		return nil, fmt.Errorf("another `make stage-%d %s` is running in %s: %w", c.Number, what, c.name(), ErrRunning)
 	}
 	return lock.Close, nil
 }
