@@ -3,14 +3,10 @@
 package controller_test
 
 import (
-	"context"
-
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -38,7 +34,16 @@ var _ = Describe("a Guestbook", func() {
 	It("reports that its Deployment is refused, and gets one when the quota is gone", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		startManager(cluster.Config, testOptions(namespace))
-		quota := forbidDeployments(ctx, namespace)
+		quota := forbid(ctx, "no-deployments", "count/deployments.apps", &appsv1.Deployment{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "probe"},
+			Spec: appsv1.DeploymentSpec{
+				Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "probe"}},
+				Template: corev1.PodTemplateSpec{
+					ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "probe"}},
+					Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "probe", Image: "probe:1"}}},
+				},
+			},
+		})
 		guestbook := newGuestbook(namespace, "refused", 1)
 		create(ctx, newSettings(namespace, "page-settings", "Welcome"), guestbook)
 		expectReason(ctx, guestbook, webappv1.ReasonRefused)
@@ -93,29 +98,3 @@ var _ = Describe("a Guestbook", func() {
 		expectEvents(ctx, guestbook, "Normal Available")
 	}, SpecTimeout(specTimeout))
 })
-
-// forbidDeployments creates a quota that allows no Deployments in the namespace, and waits until it is in effect.
-func forbidDeployments(ctx context.Context, namespace string) *corev1.ResourceQuota {
-	GinkgoHelper()
-	quota := &corev1.ResourceQuota{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "no-deployments"},
-		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/deployments.apps": resource.MustParse("0")}},
-	}
-	create(ctx, quota)
-	probe := &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "probe"},
-		Spec: appsv1.DeploymentSpec{
-			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "probe"}},
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "probe"}},
-				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "probe", Image: "probe:1"}}},
-			},
-		},
-	}
-	eventually(ctx, func(g Gomega) {
-		err := cluster.Client.Create(ctx, probe.DeepCopy(), client.DryRunAll)
-		g.Expect(apierrors.IsForbidden(err)).To(BeTrue(), "the quota is not in effect yet (error: %v)", err)
-		g.Expect(err).To(MatchError(ContainSubstring("exceeded quota")), "the quota controller has not counted the Deployments yet")
-	})
-	return quota
-}

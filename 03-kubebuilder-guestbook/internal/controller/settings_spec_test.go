@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -37,7 +36,10 @@ var _ = Describe("the settings", func() {
 		}
 
 		// Without the quota, all pods may be replaced before the operator has looked at them.
-		quota := forbidPods(ctx, guestbooks[0])
+		quota := forbid(ctx, "no-pods", corev1.ResourcePods, &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "probe"},
+			Spec:       podsOf(ctx, Default, guestbooks[0])[0].Spec,
+		})
 		changePage(ctx, settings, "Hello")
 		for _, guestbook := range guestbooks {
 			Eventually(reasons[guestbook.Name]).WithContext(ctx).WithTimeout(convergeTimeout).Should(Receive(Equal(webappv1.ReasonProgressing)),
@@ -114,22 +116,6 @@ var _ = Describe("the settings", func() {
 		expectEvents(ctx, guestbook, "Normal Available", "Warning ConfigMapNotFound", "Normal Available")
 	}, SpecTimeout(specTimeout))
 })
-
-// forbidPods creates a quota that allows no new pods in the Guestbook's namespace, and waits until it is in effect.
-func forbidPods(ctx context.Context, guestbook *webappv1.Guestbook) *corev1.ResourceQuota {
-	GinkgoHelper()
-	quota := &corev1.ResourceQuota{
-		ObjectMeta: metav1.ObjectMeta{Namespace: guestbook.Namespace, Name: "no-pods"},
-		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}},
-	}
-	create(ctx, quota)
-	probe := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: guestbook.Namespace, Name: "probe"}, Spec: podsOf(ctx, Default, guestbook)[0].Spec}
-	eventually(ctx, func(g Gomega) {
-		err := cluster.Client.Create(ctx, probe.DeepCopy(), client.DryRunAll)
-		g.Expect(err).To(MatchError(ContainSubstring("exceeded quota")), "the quota is not in effect yet")
-	})
-	return quota
-}
 
 // watchReasons returns a channel of the reasons of the Guestbook's condition Ready. It begins with the current one.
 func watchReasons(ctx context.Context, guestbook *webappv1.Guestbook) <-chan string {

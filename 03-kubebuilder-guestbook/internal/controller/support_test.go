@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/rest"
@@ -207,4 +208,20 @@ func eventsOf(ctx context.Context, g Gomega, guestbook *webappv1.Guestbook) []st
 		}
 	}
 	return found
+}
+
+// forbid creates a quota that allows no object of the named resource in the namespace of probe, and waits until the quota
+// refuses probe, which must be such an object.
+func forbid(ctx context.Context, name string, forbidden corev1.ResourceName, probe client.Object) *corev1.ResourceQuota {
+	GinkgoHelper()
+	quota := &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Namespace: probe.GetNamespace(), Name: name},
+		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{forbidden: resource.MustParse("0")}},
+	}
+	create(ctx, quota)
+	eventually(ctx, func(g Gomega) {
+		err := cluster.Client.Create(ctx, probe.DeepCopyObject().(client.Object), client.DryRunAll)
+		g.Expect(err).To(MatchError(ContainSubstring("exceeded quota")), "the quota is not in effect yet")
+	})
+	return quota
 }
