@@ -26,7 +26,7 @@ given = $(if $(filter command,$(firstword $(origin $(1)))),$($(1)))
 # The classroom cluster's settings: CLUSTER=embedded|kind|current NAME=… PORT=… NODES=…; for kind also KIND_NODE_IMAGE=…
 export WORKSHOP_CLUSTER := $(or $(call given,CLUSTER),$(WORKSHOP_CLUSTER))
 export WORKSHOP_NAME := $(or $(call given,NAME),$(WORKSHOP_NAME))
-# With CLUSTER=current: install without asking.
+# With CLUSTER=current: change the cluster without asking.
 export WORKSHOP_YES := $(or $(call given,YES),$(WORKSHOP_YES))
 
 # Use the learner's own copy of a stage.
@@ -64,7 +64,7 @@ help: ## List the targets
 bootstrap: ; @tools/bootstrap.sh
 
 .PHONY: tools
-tools: bootstrap ## Build the control plane and the other pinned tools into bin/
+tools: bootstrap ## Build the control plane, kubectl and the other tools that most targets need into bin/
 	@$(WORKSHOP) tools
 
 .PHONY: doctor
@@ -100,7 +100,7 @@ tour: bootstrap ## Play all chapters in order (QUIET=1: a line for each step)
 	@$(WORKSHOP) tour $(if $(call given,QUIET),--quiet)
 
 .PHONY: progress
-progress: bootstrap ## Show how far you are with the exercises (make stage-N start|check|watch|hint|diff|solve|reset [STEP=N.M], restore, break [NAME])
+progress: bootstrap ## Show how far you are with the exercises (make stage-N start, make stage-N check|watch|hint|diff|solve|reset [STEP=N.M], make stage-N restore, make stage-N break [NAME])
 	@$(WORKSHOP) progress
 
 .PHONY: test
@@ -127,7 +127,7 @@ fmt: ## Format the Go code
 	$(GO_FILES) | xargs -0 gofmt -l -w
 
 .PHONY: verify
-verify: generate ## Fail if generated or module files are out of date, code is not formatted, or a page has a broken link
+verify: generate ## Regenerate all files, and check modules, formatting and pages; fail on a mistake, or if git shows a change or an untracked file
 	$(WORKSHOP) pages
 	@set -e; for module in $(MODULES); do echo "cd $$module && go mod tidy -diff && go build ./..."; \
 	  (cd $$module && GOWORK=off go mod tidy -diff && GOWORK=off go build ./...); done

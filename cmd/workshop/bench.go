@@ -45,7 +45,7 @@ func (a *app) benchCommand() *cobra.Command {
 		},
 	}
 	flags := command.Flags()
-	flags.BoolVar(&build, "build", false, "measure a cold build of every tool instead")
+	flags.BoolVar(&build, "build", false, "measure only a cold build of the tools that `make tools` builds")
 	flags.IntVar(&runs, "runs", 5, "how many times to measure each duration")
 	flags.BoolVar(&loadOnly, "load", false, "measure only the controllers of the stages under load")
 	flags.StringVar(&load.Stage, "stage", "", "the only stage to measure under load (default: all that have config/bench/load.yaml)")

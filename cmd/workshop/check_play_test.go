@@ -10,7 +10,7 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// Section 1.1 of playedChapter shows the source of add, and fails if the source contains no plus sign.
+// Section 1.1 of playedChapter shows the source of add, and fails if the source contains no plus sign between spaces.
 const playedChapter = `# The toy
 
 ## 1.1 Adding

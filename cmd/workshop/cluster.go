@@ -124,7 +124,7 @@ func (a *app) statusCommand() *cobra.Command {
 			return nil
 		},
 	}
-	command.Flags().StringVarP(&output, "output", "o", "", "json")
+	command.Flags().StringVarP(&output, "output", "o", "", "output format: json")
 	return command
 }
 

@@ -22,7 +22,8 @@ import (
 // exerciseVerbs are the words after `make stage-N` that concern the learner's own copy of a stage.
 var exerciseVerbs = []string{"start", "check", "watch", "hint", "diff", "solve", "reset", "restore", breakVerb}
 
-// errNotDone means that a check found an unfinished step. What it found has already been printed.
+// errNotDone means that a check failed: a step is unfinished, a break isn't fixed, or the chapter can't be played with the
+// copy. What the check found has already been printed.
 var errNotDone = errors.New("a step of the exercises is not done")
 
 // exercise runs one of the verbs. With played, check also plays the chapter.
@@ -128,7 +129,8 @@ func (a *app) makeInCopy(cmd *cobra.Command, out io.Writer, dir string, targets 
 	return nil
 }
 
-// check checks the steps that are not done, or only one.
+// check checks the steps that are not done and then, if none is left, all steps again. If only is not empty, it checks
+// just this step.
 func (a *app) check(ctx context.Context, out io.Writer, own *exercise.Copy, only string) error {
 	return a.checkThen(ctx, out, own, only, nil)
 }
@@ -250,7 +252,7 @@ func printHints(out io.Writer, own *exercise.Copy, id string) error {
 	return nil
 }
 
-// restore puts back the files that the copy lacks.
+// restore puts back the files that the copy lacks, except tests and generated files.
 func restore(out io.Writer, own *exercise.Copy, step string) error {
 	if step != "" {
 		return fmt.Errorf("restore puts back whatever is missing and takes no STEP: `make stage-%d restore`", own.Number)

@@ -49,7 +49,7 @@ func (a *app) rolloutCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "rollout deployment/NAME",
 		Short: "Wait until all pods of a Deployment are new and ready, or say why they can't be",
-		Long: "rollout waits for a Deployment in the cluster that KUBECONFIG names. It fails as soon as one of the new pods\n" +
+		Long: "rollout waits for a Deployment in the cluster that KUBECONFIG names. It fails within seconds if one of the new pods\n" +
 			"can't start, and gives the reason, such as an image that can't be pulled or a container that keeps exiting.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -82,7 +82,7 @@ func (a *app) get() kube.Get {
 }
 
 // kubectl runs bin/kubectl against the cluster that the environment names. If environment is nil, that is this
-// process's environment. An error contains the last line of kubectl's messages.
+// process's environment. An error contains the last line of kubectl's messages, if there are any.
 func (a *app) kubectl(ctx context.Context, environment []string, args ...string) (string, error) {
 	command := exec.CommandContext(ctx, filepath.Join(a.repo.Bin(), "kubectl"), args...)
 	command.Env = environment

@@ -1,5 +1,5 @@
-// Command workshop does the work of the Makefile: it builds the tools, runs the classroom cluster and plays the
-// chapters.
+// Command workshop does the work of the Makefile: it builds the tools, runs the classroom cluster, plays the chapters
+// and checks the exercises.
 package main
 
 import (

@@ -193,7 +193,7 @@ func kubeconfigOf(environment []string) (path string, found bool) {
 }
 
 // missingImages names the images that the cluster's nodes can't get. Without them, commands such as `kubectl rollout
-// status` wait in silence. The result is "" if there are none, or if the cluster doesn't answer.
+// status` wait in silence. The result is "" if there are none, or if the cluster can't be asked.
 func missingImages(ctx context.Context, kubeconfig string) string {
 	client, err := kube.Open(kubeconfig)
 	if err != nil {
@@ -267,7 +267,7 @@ func (a *app) snippetsCommand() *cobra.Command {
 			return nil
 		},
 	}
-	command.Flags().BoolVar(&check, "check", false, "only fail when something is out of date")
+	command.Flags().BoolVar(&check, "check", false, "change nothing, and fail if something is out of date")
 	return command
 }
 

@@ -11,7 +11,7 @@ import (
 	"example.com/operator-workshop/internal/kube/kubetest"
 )
 
-func TestAFailedPlayNamesMissingImages(t *testing.T) {
+func TestMissingImagesAreNamed(t *testing.T) {
 	g := NewWithT(t)
 	pods := `{"items": []}`
 	config := kubetest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

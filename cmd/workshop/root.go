@@ -28,9 +28,9 @@ type app struct {
 	// program is the path of this program, which also serves as watchdog and keeper. If it is empty, as in tests, a control
 	// plane ends with the check of the exercises that started it.
 	program string
-	// yes answers the question asked before anything is installed into the learner's own cluster.
+	// yes answers the question asked before the learner's own cluster is changed.
 	yes bool
-	// confirm asks that question; commands that install nothing leave it nil.
+	// confirm asks that question; commands that don't change such a cluster leave it nil.
 	confirm func(ctx context.Context, question string) error
 }
 
@@ -38,9 +38,9 @@ func newRootCommand() *cobra.Command {
 	a := &app{}
 	root := &cobra.Command{
 		Use:   "workshop",
-		Short: "Build the tools, run the classroom cluster, play the chapters",
+		Short: "Build the tools, run the classroom cluster, play the chapters, check the exercises",
 		Long: "workshop is the command behind the Makefile: `make up` is `bin/workshop up`.\n" +
-			"The flags can also be given to make: `make up CLUSTER=kind NAME=demo`.",
+			"Many flags can also be given to make: `make up CLUSTER=kind NAME=demo`.",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
@@ -63,7 +63,7 @@ func newRootCommand() *cobra.Command {
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.provider, "cluster", fromEnvironment("WORKSHOP_CLUSTER", providers.Embedded), "provider of the cluster: embedded, kind or current")
 	flags.StringVar(&a.name, "name", fromEnvironment("WORKSHOP_NAME", classroom.DefaultName), "name of the cluster")
-	flags.BoolVar(&a.yes, "yes", os.Getenv("WORKSHOP_YES") != "", "with --cluster=current: install without asking")
+	flags.BoolVar(&a.yes, "yes", os.Getenv("WORKSHOP_YES") != "", "with --cluster=current: change the cluster without asking")
 	root.AddCommand(
 		a.toolsCommand(), a.doctorCommand(), a.benchCommand(),
 		a.upCommand(), a.downCommand(), a.statusCommand(), a.resetCommand(),
@@ -74,8 +74,8 @@ func newRootCommand() *cobra.Command {
 	return root
 }
 
-// plainFlagError replaces the error of a flag that takes a number, because it names a Go function. It returns all other
-// errors as they are.
+// plainFlagError replaces the error about an invalid number, because that error names a Go function. It returns all
+// other errors as they are.
 func plainFlagError(err error) error {
 	invalid, found := errors.AsType[*pflag.InvalidValueError](err)
 	if !found || invalid.GetFlag().Value.Type() != "int" {
@@ -99,7 +99,8 @@ func isTerminal(out io.Writer) bool {
 	return ok && term.IsTerminal(int(file.Fd())) && os.Getenv("TERM") != "dumb"
 }
 
-// ensureTools builds the tools of a set that are missing in bin/, and downloads the modules that the stages need.
+// ensureTools builds those tools of a set that are missing or out of date in bin/, and downloads the modules that the
+// stages need.
 func (a *app) ensureTools(ctx context.Context, out io.Writer, setName string) error {
 	builder, err := a.builder(out, toolchain.Host())
 	if err != nil {
@@ -151,7 +152,7 @@ func defaultNodes(provider string) int {
 	return 3
 }
 
-// upToInstall chooses the cluster and brings it up, for commands that go on to install something.
+// upToInstall chooses the cluster and brings it up, for commands that go on to install or remove something.
 func (a *app) upToInstall(cmd *cobra.Command) (classroom.Cluster, error) {
 	a.confirm = a.ask(cmd.InOrStdin(), cmd.OutOrStdout())
 	cluster, err := a.cluster(cmd.OutOrStdout())
@@ -177,7 +178,7 @@ func (a *app) up(ctx context.Context, out io.Writer, cluster classroom.Cluster) 
 	return cluster.Up(ctx)
 }
 
-// environment returns the caller's environment and the variables that chosen returns.
+// environment returns this program's environment and the variables that chosen returns.
 func (a *app) environment(cluster classroom.Cluster) []string {
 	return append(os.Environ(), a.chosen(cluster)...)
 }
@@ -186,7 +187,7 @@ func (a *app) environment(cluster classroom.Cluster) []string {
 // half of the packages would be compiled twice. Learners can switch cgo on, for example for `go test -race`.
 func goSettings() []string { return []string{"CGO_ENABLED=" + fromEnvironment("CGO_ENABLED", "0")} }
 
-// chosen returns the variables that make programs use the cluster and bin/.
+// chosen returns the variables that make programs use the cluster and bin/, and the settings for go.
 func (a *app) chosen(cluster classroom.Cluster) []string {
 	chosen := append(cluster.Environment(), goSettings()...)
 	chosen = append(chosen, "WORKSHOP_CLUSTER="+a.provider, "WORKSHOP_NAME="+a.name)

@@ -55,11 +55,11 @@ func (a *app) stageCommand() *cobra.Command {
 				return a.exercise(cmd, stage, args[1], step, played)
 			}
 			if at := slices.IndexFunc(args[1:], func(verb string) bool { return slices.Contains(exerciseVerbs, verb) }); at >= 0 {
-				return fmt.Errorf("%s must be the only verb: `make stage-%d %s`, or with the ID of a step, `make stage-%d %s STEP=N.M`",
-					args[1+at], stage.Number, args[1+at], stage.Number, args[1+at])
+				return fmt.Errorf("%s can't be combined with other targets: run `make stage-%d %s` alone; `make help` shows its settings",
+					args[1+at], stage.Number, args[1+at])
 			}
 			if step != "" {
-				return fmt.Errorf("STEP works only with one of %s: `make stage-%d check STEP=%s`", strings.Join(exerciseVerbs, ", "), stage.Number, step)
+				return fmt.Errorf("STEP works only with check, watch, hint, diff, solve or reset: `make stage-%d check STEP=%s`", stage.Number, step)
 			}
 			if own {
 				copied, err := a.ownCopy(cmd, stage)
@@ -164,7 +164,7 @@ func untilCtrlC(verbs []string) (first, last []string) {
 	return verbs[:at], verbs[at:]
 }
 
-// errStopped means that Ctrl-C ended make.
+// errStopped means that Ctrl-C, or another signal that stops this program, ended make.
 var errStopped = errors.New("interrupted")
 
 // runMake runs targets of the stage's Makefile at the terminal.

@@ -56,7 +56,7 @@ func TestANestedMakeRunsOneJobAtATime(t *testing.T) {
 	}
 }
 
-func TestCtrlCEndsARunningProgramWithoutAnError(t *testing.T) {
+func TestCtrlCIsAnErrorUnlessItEndsAProgram(t *testing.T) {
 	const fakeMake = `#!/bin/sh
 for target; do :; done
 echo "$target" >>"$MADE"

@@ -10,8 +10,8 @@ import (
 	"example.com/operator-workshop/internal/providers"
 )
 
-// requireFree returns an error if something that the chapter makes already exists: the command that makes it would
-// fail, and the cleanup would then delete what was there before.
+// requireFree returns an error if something that the chapter makes already exists: the command that makes it might
+// fail, and the cleanup would delete what was there before.
 func (a *app) requireFree(ctx context.Context, environment []string, loaded *chapter.Chapter) error {
 	byKind := map[string][]string{}
 	var taken []string

@@ -13,8 +13,9 @@ func (a *app) toolsCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "tools [SET...]",
 		Short: "Build the pinned tools that are missing or out of date",
-		Long: "Builds into bin/ the tools that the modules in tools/ pin. Without arguments, these are the control plane and the\n" +
-			"generators. A SET is the name of a folder in tools/: golangci-lint, prometheus-operator or sample-apiserver.",
+		Long: "Builds into bin/ the tools that the modules in tools/ pin. Without arguments, these are the tools of tools/go.mod: the\n" +
+			"control plane, kubectl, etcdctl, kind, kustomize, the generators and others. A SET is the name of a folder in tools/,\n" +
+			"such as golangci-lint, prometheus-operator or sample-apiserver.",
 		RunE: func(cmd *cobra.Command, sets []string) error {
 			platform := toolchain.Host()
 			if platformFlag != "" {

@@ -15,7 +15,7 @@ import (
 	"example.com/operator-workshop/internal/exercise"
 )
 
-// watcher implements `make stage-N watch`: it checks a step at every save.
+// watcher implements `make stage-N watch`: it checks a step after each save that changes the learner's code.
 type watcher struct {
 	app  *app
 	cmd  *cobra.Command
@@ -26,7 +26,7 @@ type watcher struct {
 	clears bool
 }
 
-// watch checks the given step, or the first that is not done, now and at every save.
+// watch checks the given step, or the first that is not done, now and after each save that changes the learner's code.
 func (a *app) watch(cmd *cobra.Command, own *exercise.Copy, step string) (err error) {
 	unlock, err := own.Lock("watch")
 	if err != nil {

@@ -68,7 +68,7 @@ func TestWatchRefusesAStepThatDoesNotExist(t *testing.T) {
 	g.Expect((&app{}).watch(command, toyCopy(g, t), "1.2")).To(MatchError("section 1.2 has the steps 1.2a and 1.2b: name one, such as STEP=1.2a"))
 }
 
-func TestWatchChecksAtEverySave(t *testing.T) {
+func TestWatchChecksAfterEachChange(t *testing.T) {
 	g := NewWithT(t)
 	own := toyCopy(g, t)
 	shown := &screen{}
