@@ -22,8 +22,8 @@ import (
 // exerciseVerbs are the words after `make stage-N` that concern the learner's own copy of a stage.
 var exerciseVerbs = []string{"start", "check", "watch", "hint", "diff", "solve", "reset", "restore", breakVerb}
 
-// errNotDone means that a check failed: a step is unfinished, a break isn't fixed, or the chapter can't be played with the
-// copy. What the check found has already been printed.
+// errNotDone means that a check failed: a step is unfinished, a break isn't fixed, or the chapter can't be played with
+// the copy. What the check found has already been printed.
 var errNotDone = errors.New("a step of the exercises is not done")
 
 // exercise runs one of the verbs. With played, check also plays the chapter.

@@ -21,8 +21,8 @@ var (
 	namedDefinition  = regexp.MustCompile(`(?m)^kind: CustomResourceDefinition\nmetadata:\n(?:  annotations:\n(?:    .*\n)*)?  name: (\S+)`)
 )
 
-// TestChaptersSayWhatTheyMake expects makes="…" in each chapter to name the namespaces that the chapter's commands create,
-// the objects that its cleanup deletes, and the namespaces and CRDs in its stage's manifests.
+// TestChaptersSayWhatTheyMake expects makes="…" in each chapter to name the namespaces that the chapter's commands
+// create, the objects that its cleanup deletes, and the namespaces and CRDs in its stage's manifests.
 func TestChaptersSayWhatTheyMake(t *testing.T) {
 	r, err := repo.Find(".")
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())

@@ -90,7 +90,7 @@ func (c *Chapter) PlayedOn(cluster string) bool {
 	})
 }
 
-// Numbers returns the numbers of the steps, as N.M.
+// Numbers returns the numbers of the steps that have one, as N.M.
 func (c *Chapter) Numbers() []string {
 	var all []string
 	for i := range c.Steps {

@@ -19,7 +19,7 @@ func TestACommandReachesToTheEndOfItsHeredocs(t *testing.T) {
 		"single-quoted":                     {"cat <<'E OF'", []string{"E OF"}},
 		"double-quoted":                     {`cat <<"EOF"`, []string{"EOF"}},
 		"escaped":                           {`cat <<\EOF`, []string{"EOF"}},
-		"without tabs":                      {"cat <<-EOF", []string{"\tEOF"}},
+		"with a tab before the delimiter":   {"cat <<-EOF", []string{"\tEOF"}},
 		"two":                               {"a <<EOF && b <<B", []string{"EOF", "B"}},
 		"in a command substitution":         {`a "$(cat <<EOF`, []string{"EOF\n)\""}},
 		"in backquotes":                     {"a `cat <<EOF", []string{"EOF\n`"}},

@@ -35,9 +35,10 @@ The lines up to the next command are the expected output:
   - Everything else must be printed literally, apart from white space at the end of a line.
   - If there are no lines, the command must print nothing. Write ... if its output does not matter.
 
-Standard output and standard error are one stream. Colours in the real output and blank lines at its end are removed
-before it is compared. Some lines can't be written literally, because they mean something here: blank lines, the line
-"...", and lines that start with "$ " or "? ". Write [..] for such a line, or for its beginning.
+Standard output and standard error are one stream. Before the real output is compared, the player removes colours, blank
+lines at its end, and what kubectl logs about a watch that it has ended. Some lines can't be written literally, because
+they mean something here: blank lines, the line "...", and lines that start with "$ " or "? ". Write [..] for such a
+line, or for its beginning.
 
 "? N" after the output expects exit status N, 0 to 255. Without it, the status must be 0, unless the fence has
 expect=error.
@@ -61,8 +62,9 @@ expect=error.
 If a background process ends before it is stopped, the chapter fails before the next command or at the end. To stop a
 process, the player sends SIGINT, as Ctrl-C does, SIGTERM after 10 seconds, and SIGKILL after 5 more, to the process and
 to every process that it started. At the end of a chapter, the player stops all processes that are still running. If the
-chapter failed, the player first runs its cleanup fences, because deleting may need the operator. They run in the current
-working directory, so they must not depend on a cd in a step that was not played.
+play ended early, the player first runs the cleanup fences that it has not played to their end, because deleting may
+need the operator. They run in the current working directory, so they must not depend on a cd in a step that was not
+played.
 
 # Hidden blocks
 
@@ -83,7 +85,8 @@ runs in its own sh. Each sh has its own process group, so that it can be ended w
 arrays, no [[. Standard input is empty.
 
 A child that a command leaves running (&) is stopped at the end of the chapter. Output that it prints after its command
-has ended may be lost. A child that leaves its process group, as daemons do, is not found: use background= for it.
+has ended may be lost. A child that leaves its process group, as daemons do, runs until the whole play ends: use
+background= for it.
 
 # Fences filled from source files
 
@@ -105,7 +108,8 @@ the lines around it.
 Fences follow CommonMark. A fence's indentation, as in a list, is removed. A fence can't start on the line of a list
 marker or in a quotation. Text that looks like a fence but isn't one, because of its indentation or because it is within
 HTML, is an error. A fence for sh, bash or another shell is an error, and so is a fence without a language that has a
-"$ " line, because readers would think that it is checked. Use console or text instead. Fences in other languages are left
-alone, and so are HTML comments that aren't hidden console blocks, with everything in them.
+"$ " line, because readers would think that it is checked. Use console or text instead. Fences in other languages, with
+nothing after the language, are left alone, and so are HTML comments that aren't hidden console blocks, with everything
+in them.
 */
 package chapter

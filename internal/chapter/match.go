@@ -51,7 +51,7 @@ func matchLine(want, got string) bool {
 		return true
 	}
 	pattern := strings.ReplaceAll(regexp.QuoteMeta(want), regexp.QuoteMeta(anyText), ".*")
-	// MatchString fails if the line is not valid UTF-8.
+	// MatchString fails if the expected line is not valid UTF-8.
 	matches, err := regexp.MatchString("^(?s:"+pattern+")$", got)
 	return err == nil && matches
 }

@@ -123,7 +123,7 @@ func (c *Copy) Break(ctx context.Context, name string) (kept string, err error) 
 }
 
 // spoil returns the learner's file with the break in it. If the file contains the text to replace exactly once, spoil
-// changes only that text. Otherwise, it replaces the whole declaration.
+// changes only that text. Otherwise, it replaces more: in a Go file, the whole declaration (see graft).
 func (c *Copy) spoil(change Break, theirs []byte) ([]byte, error) {
 	finished, broken, err := c.broken(change)
 	if err != nil {
@@ -203,7 +203,7 @@ func (c *Copy) Unbreak() (name, kept string, err error) {
 }
 
 // VerifyBreaks puts each break into the finished stage, one at a time. It returns an error if a break's old text is not
-// unique, or if its check passes, or fails only because the program does not compile or the tests end early.
+// unique, or if its check passes, or fails for a wrong reason: for example, because the program does not compile.
 func (s *Stage) VerifyBreaks(ctx context.Context, report func(broken Break, took time.Duration, found string)) (err error) {
 	if len(s.Breaks) == 0 {
 		return nil

@@ -21,8 +21,8 @@ func TestTheOldTextOfEachBreakOccursOnce(t *testing.T) {
 	}
 }
 
-// TestBreaksCoverTheBehaviours expects a stage with an operator to have a break for each behaviour of the test kit, or a
-// reason for having none.
+// TestBreaksCoverTheBehaviours checks the stages that list unbroken behaviours. For each behaviour of the test kit,
+// they must have either a break or a reason for having none.
 func TestBreaksCoverTheBehaviours(t *testing.T) {
 	for _, stage := range realStages(t) {
 		if len(stage.Unbroken) == 0 {

@@ -19,7 +19,7 @@ type Finding struct {
 	// Open is the file to work on, relative to the checkout's root, with a line if that is known. It is empty if the place
 	// is unknown.
 	Open string
-	// Command is the command that repeats the check in the copy's folder. It is empty if nothing was run.
+	// Command is the command that repeats the check in the copy's folder.
 	Command string
 	// Unbuilt means that the program or its tests do not compile. Early means that the tests ended before they could report a
 	// result.

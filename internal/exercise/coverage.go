@@ -172,7 +172,7 @@ func (s *Stage) checkedBy(step Step, tests []suiteTest) ([]suiteTest, error) {
 }
 
 // CheckCoverage returns an error if a test of the stage checks no step and is not listed as Unstepped, or if that list
-// names a test that does not exist or that checks a step.
+// names a test or a file that does not exist, or a test that checks a step.
 func (s *Stage) CheckCoverage() error {
 	tests, err := s.tests()
 	if err != nil {

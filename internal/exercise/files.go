@@ -25,7 +25,8 @@ type file struct {
 	given bool
 }
 
-// left names what a copy leaves out: the folders with build results, and the list of steps.
+// left names what a copy leaves out, besides compiled tests and profiles: the folders with build results, and the list
+// of steps.
 var left = []string{"bin", "dist", FileName}
 
 // Form returns the stage's files with the given number of steps done. All calls with the same number return the same tree,

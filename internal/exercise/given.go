@@ -13,7 +13,7 @@ import (
 )
 
 // givenFile returns the path of the file with the hashes of the tests that the course has put into the copy, in the format
-// of sha256sum. If a test still has this hash, the learner has not changed it, so a newer version of the course may
+// of sha256sum. If a test still has its hash, the learner has not changed it, so a newer version of the course may
 // replace it.
 func (c *Copy) givenFile() string {
 	return filepath.Join(c.work(), "."+filepath.Base(c.Path)+"-tests.sha256")
@@ -47,8 +47,9 @@ func (c *Copy) writeGiven(hashes map[string]string) error {
 
 func hashOf(content []byte) string { return fmt.Sprintf("%x", sha256.Sum256(content)) }
 
-// giveTests puts the tests of the next step into the copy, so that the learner can read and run them before doing the
-// step. It removes tests that the course no longer has. It leaves alone any tests that the learner has changed.
+// giveTests puts the tests of the next step and of earlier ones into the copy, so that the learner can read and run
+// them before doing the step. It removes tests that the course no longer has. It leaves alone any tests that the
+// learner has changed.
 func (c *Copy) giveTests() error {
 	next, err := c.Next()
 	if err != nil {
@@ -85,8 +86,8 @@ func (c *Copy) giveTests() error {
 	return c.writeGiven(hashes)
 }
 
-// untouched reports whether a test in the copy is unchanged or missing. If no hash is known, it compares the test with the
-// forms up to the next step.
+// untouched reports whether a test in the copy is unchanged or missing. If no hash is known, it compares the test with
+// its forms before the first step and after each step up to now.
 func (c *Copy) untouched(name, hash string, next int) (bool, error) {
 	theirs, err := os.ReadFile(filepath.Join(c.Path, filepath.FromSlash(name)))
 	if errors.Is(err, os.ErrNotExist) {

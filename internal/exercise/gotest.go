@@ -33,8 +33,8 @@ var firstLook, nextLook = 6 * time.Second, 3 * time.Second
 const waitTimeout = 15 * time.Second
 
 // stackLost is the text that Go prints instead of a stack if it can't stop a goroutine in time, which happens on a busy
-// machine. mostRuns is how many times tests run if their stack is lost; the learner then gets a finding that doesn't say
-// where they hang.
+// machine. mostRuns is how many times tests run at most if their stack is lost. After that, the learner gets a finding
+// that doesn't say where they hang.
 const (
 	stackLost = "goroutine running on other thread; stack unavailable"
 	mostRuns  = 3
@@ -184,8 +184,8 @@ type event struct{ Action, Test, Output string }
 // read fills in the outcome from the events.
 func (o *outcome) read(output []byte) {
 	printed := map[string]string{}
-	// running lists the tests that have not passed, in the order in which they began. After a panic, go test does not
-	// report that they ended.
+	// running lists the tests that have neither passed nor been skipped, in the order in which they began. After a panic,
+	// go test does not report that they ended.
 	var running []string
 	for line := range bytes.Lines(output) {
 		var event event

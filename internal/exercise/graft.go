@@ -20,8 +20,8 @@ import (
 // declaration is a declaration in a Go file, with its doc comment and any comments above that, such as markers for a
 // generator.
 type declaration struct {
-	// name is unique in a file. A method's name includes its receiver, a group of constants has the name of the first, and
-	// the name of a declaration of _ includes the assigned value, such as the text of a Describe.
+	// name is unique in a file. A method's name includes its receiver, a group in parentheses has the name of its first
+	// element, and the name of a declaration of _ says what is assigned, such as Describe with its text.
 	name       string
 	text       string
 	start, end int // byte offsets in the file
@@ -139,8 +139,8 @@ func byName(source []byte) (map[string]declaration, error) {
 }
 
 // graft puts the declarations that differ between two forms of a file into the learner's file. It leaves the others
-// alone. In a YAML file, it replaces individual keys instead. It replaces any other file, and any file that does not
-// parse, as a whole.
+// alone. In a YAML file, it replaces individual keys and list elements instead. It replaces any other file as a whole,
+// and so any file that does not parse, and a YAML file that differs too much.
 func graft(name string, theirs, before, after []byte) ([]byte, error) {
 	if ext := path.Ext(name); ext == ".yaml" || ext == ".yml" {
 		if grafted, ok := graftYAML(theirs, before, after); ok {

@@ -126,8 +126,9 @@ func same(a, b *yaml.Node) bool {
 	return errors.Join(a.Decode(&left), b.Decode(&right)) == nil && reflect.DeepEqual(left, right)
 }
 
-// put copies the value at a place in a document from another file, or removes it if the other file has none there. If the
-// value shares a line with others in either file, put copies the value that contains it instead.
+// put copies the value at a place in a document from another file, or removes it if the other file has none there. If
+// the value shares a line with others in either file, or the learner's file lacks the value that contains it, put
+// copies the containing value instead.
 func put(theirs, other []byte, document int, at place) ([]byte, bool) {
 	present, err := documents(theirs)
 	wanted, errOther := documents(other)

@@ -49,8 +49,8 @@ func panicMessage(output string) string {
 	return firstLines(message, mostFrames)
 }
 
-// lineInFunction returns the line of a frame. For an empty loop, the compiler may lose the line and record line 1 instead.
-// In that case, lineInFunction returns the line where the function is declared.
+// lineInFunction returns the line of a frame. For an empty loop, the compiler may lose the line and record line 1
+// instead. In that case, lineInFunction returns the line where the function's declaration begins, with its comment.
 func (c *Copy) lineInFunction(file, line, function string) string {
 	content, err := os.ReadFile(file)
 	if err != nil || line != "1" {

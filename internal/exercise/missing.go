@@ -36,8 +36,9 @@ func (c *Copy) wanted() (tree, error) {
 	return c.Form(next)
 }
 
-// nameMissing adds the files that the copy lacks to a finding. Learners may name their Go files as they like, so missing Go
-// files count only if the program does not compile or a generator fails.
+// nameMissing adds the files that the copy lacks to a finding. Learners may name their Go files as they like, so
+// missing Go files count only if no test has failed, for example because the program does not compile or a generator
+// fails.
 func (c *Copy) nameMissing(finding *Finding) error {
 	names, err := c.missing()
 	if len(finding.failures) > 0 {

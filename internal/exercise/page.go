@@ -8,7 +8,7 @@ import (
 // pageBegin and pageEnd enclose what FillPage writes.
 const pageBegin, pageEnd = "<!-- the tests of the steps -->\n", "<!-- end of the tests of the steps -->"
 
-// FillPage returns a page with lists, for each stage, of the tests that check its steps and the tests that check none.
+// FillPage fills a page with the tests of each stage: those that check its steps, and those that check none.
 func FillPage(page string, stages []*Stage) (string, error) {
 	before, rest, found := strings.Cut(page, pageBegin)
 	_, after, ends := strings.Cut(rest, pageEnd)

@@ -53,8 +53,9 @@ func (c *Copy) stepOfError(checked Step, output string) (Step, string) {
 	return checked, ""
 }
 
-// syntaxError returns a finding if a Go file that a learner writes can't be parsed, and nil otherwise. The finding's step
-// is the one that the line belongs to or, if there is none, the first step that is not done.
+// syntaxError returns a finding if a Go file that a learner writes can't be parsed and the program doesn't compile.
+// Otherwise, it returns nil. The finding's step is the one that the line belongs to or, if there is none, the first
+// step that is not done, or the last step if all are done.
 func (c *Copy) syntaxError(ctx context.Context) (*Finding, error) {
 	parsed := true
 	inFolder := func(string) error { return nil }
@@ -177,8 +178,8 @@ func (s *Stage) declarationsOf(at int) (map[string][]string, error) {
 	return found, nil
 }
 
-// open returns where to start on a step: at the comment that names the step, or else at the first declaration that the
-// step changes, or else only the name of a file that it changes.
+// open returns where to start on a step: at the comment that names the step, or else in a file that is not there yet,
+// or else at the first declaration that the step changes, or else only the name of a file that it changes.
 func (c *Copy) open(step Step) (string, error) {
 	at, err := c.index(step.ID)
 	if err != nil {

@@ -13,9 +13,9 @@ import (
 // further failed tests.
 const foundField, alsoField = "  found   ", "also: "
 
-// shown returns what a step's check finds before the step is solved, as the chapter shows it. It looks above the step's box
-// for the last code block that begins with the check's command, and returns its lines from foundField on, without their
-// indentation.
+// shown returns what a step's check finds before the step is solved, as the chapter shows it. It looks between the
+// previous box and the step's own for the last code block that begins with the check's command, and returns its lines
+// from foundField on, without their indentation.
 func (s *Stage) shown(text string, step Step) ([]string, error) {
 	before, _, _ := strings.Cut(text, boxBegin(step))
 	before = before[strings.LastIndex(before, boxEnd)+1:]

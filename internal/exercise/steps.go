@@ -129,8 +129,8 @@ func (s *Stage) validate() error {
 // Section returns the section of the chapter that the step belongs to.
 func (s Step) Section() string { return strings.TrimRight(s.ID, "abcdefghijklmnopqrstuvwxyz") }
 
-// Sections returns the last section of the chapter whose steps are all done, and the section of the next step, or "" if
-// there is none. done is the number of steps that are done.
+// Sections returns the last section of the chapter whose steps are all done, and the section of the next step. Each is
+// "" if there is none. done is the number of steps that are done.
 func (s *Stage) Sections(done int) (finished, next string) {
 	if done < len(s.Steps) {
 		next = s.Steps[done].Section()

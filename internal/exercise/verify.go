@@ -50,12 +50,12 @@ func (c *Copy) SolveBySection(play func(solved, next string) error) (err error) 
 	return nil
 }
 
-// Verify solves the steps one by one in a copy of its own. Before it solves a step, it verifies that the step's check fails
-// because the step's code is missing, and in the way that the chapter shows. Once the step is solved, it verifies that
-// the check passes, that the whole program compiles, and that the copy equals the form after this step. After the last
-// step, that form is the finished stage. Verify returns an error that names the steps for which any of this fails. It
-// doesn't repeat the checks of earlier steps, because a naive step may break them on purpose until the next one repairs
-// them.
+// Verify solves the steps one by one in a copy of its own. Before it solves a step, it verifies that the step's check
+// fails because the step's code is missing, and in the way that the chapter shows. Once the step is solved, it verifies
+// that the check passes, that the whole program compiles, and that the copy has all files of the form after this step,
+// with the same content unless they are generated. After the last step, that form is the finished stage. Verify returns
+// an error that names the steps for which any of this fails. It doesn't repeat the checks of earlier steps, because a
+// naive step may break them on purpose until the next one repairs them.
 //
 // If only is not empty, Verify verifies just the steps with these IDs, and merely solves the others. With remember, it
 // also merely solves a step that it has verified in an earlier run, if nothing that the step depends on has changed since.

@@ -67,8 +67,8 @@ func Borrow(ctx context.Context, state string, command ...string) (folder string
 	return folder, func() error { return errors.Join(touch(used), used.Close()) }, nil
 }
 
-// Run makes a folder for control planes, and writes its path to ready. It returns, and the folder and its control planes
-// are gone, when no check has used them for the given time, when ctx is done, or when the checkout has been deleted.
+// Run makes a folder for control planes, and writes its path to ready. When no check has used them for the given time,
+// when ctx is done, or when the checkout has been deleted, Run removes the folder with its control planes, and returns.
 func Run(ctx context.Context, state string, idle time.Duration, ready io.Writer) error {
 	kept := flock.New(filepath.Join(state, keeperFile))
 	if first, err := kept.TryLock(); err != nil || !first {

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// sectionLines bounds how many lines of output a failure shows.
+	// sectionLines bounds how many lines each section of a failure shows.
 	sectionLines = 40
 	unmarked     = -1
 )

@@ -32,8 +32,8 @@ type Player struct {
 	// Differs, if not nil, is called for each command whose output differs from the chapter, and the play continues. A
 	// different exit status still ends the play.
 	Differs func(*Failure)
-	// Explain, if not nil, is called after a command has failed, before the cleanup. Its text about the state of the cluster
-	// is added to the error.
+	// Explain, if not nil, is called before the cleanup if the play has failed without an interruption. Its text about the
+	// state of the cluster is added to the error.
 	Explain func(ctx context.Context) string
 
 	// Tests set the following fields.
@@ -42,7 +42,7 @@ type Player struct {
 	typingDelay time.Duration
 	// timeout bounds each command, and the wait for a background process to be ready. 0 means 2 minutes.
 	timeout time.Duration
-	// cleanupTimeout bounds all cleanup blocks together after a failure. 0 means 1 minute.
+	// cleanupTimeout bounds all cleanup blocks together if the play ends early. 0 means 1 minute.
 	cleanupTimeout time.Duration
 	// grace says how long programs may take to end. Zero means 10 and 5 seconds.
 	grace gracePeriods
@@ -53,9 +53,10 @@ type Player struct {
 // posixShell is the path of a POSIX shell on Linux and macOS.
 const posixShell = "/bin/sh"
 
-// Play plays a chapter. At the first difference from the chapter, unless Differs accepts it, Play runs the cleanup blocks
-// that it has not reached yet, and returns a Failure. When ctx ends, it does the same, but the error wraps that of ctx.
-// At the end, it stops all processes that the commands have started, except those that have left their process group.
+// Play plays a chapter. At the first difference from the chapter, unless Differs accepts it, Play runs the cleanup
+// blocks that it has not played to their end, and returns a Failure. When ctx ends, it does the same, but the error
+// wraps that of ctx. At the end, it stops all processes that the commands have started, except those that have left
+// their process group.
 func (p *Player) Play(ctx context.Context, c *chapter.Chapter) error {
 	playing, err := p.begin(c)
 	if err != nil {

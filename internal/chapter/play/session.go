@@ -138,8 +138,8 @@ func (s *session) start(text string, output *capture, save bool) (*process, erro
 
 func (s *session) file(name string) string { return filepath.Join(s.dir, name) }
 
-// load takes over the state that a command's shell has saved. If the command replaced its shell with exec, nothing was
-// saved, and the old state stays.
+// load takes over the state that a command's shell has saved. If the command replaced its shell with exec, or a signal
+// killed the shell, nothing was saved, and the old state stays.
 func (s *session) load() error {
 	err := os.Rename(s.file("state.new"), s.file("state"))
 	if errors.Is(err, os.ErrNotExist) {

@@ -134,17 +134,17 @@ other:
 
 func TestCutKey(t *testing.T) {
 	tests := map[string]struct{ key, want string }{
-		"a scalar":                             {"metadata.name", "name: a"},
-		"a map with the comments above it":     {"metadata.labels", "# the labels\n# of this object\nlabels:\n  a.b/c: \"1\" # one\n# left of everything\n  d: |\n    # text\n     more"},
-		"a key with dots":                      {`metadata.labels["a.b/c"]`, `a.b/c: "1" # one`},
-		"a block of text, with the line above": {"metadata.labels.d", "d: |\n  # text\n   more"},
-		"a key of an item":                     {"spec.versions[0].schema", "# the schema\nschema:\n  type: object\n  # the end"},
-		"the first key of an item":             {"spec.versions[1].name", "name: v2"},
-		"an item":                              {"spec.versions[0]", "# first\n- name: v1\n  # the schema\n  schema:\n    type: object\n    # the end"},
-		"a value in braces":                    {"spec.versions[1].schema", "schema: {type: object}"},
-		"an item of an item":                   {"spec.versions[2][0]", "- x"},
-		"the last item of an item":             {"spec.versions[2][1]", "- y"},
-		"a key of a later document":            {"other", "other:\n- 1\n- 2"},
+		"a scalar":                         {"metadata.name", "name: a"},
+		"a map with the comments above it": {"metadata.labels", "# the labels\n# of this object\nlabels:\n  a.b/c: \"1\" # one\n# left of everything\n  d: |\n    # text\n     more"},
+		"a key with dots":                  {`metadata.labels["a.b/c"]`, `a.b/c: "1" # one`},
+		"a block of text below a comment":  {"metadata.labels.d", "d: |\n  # text\n   more"},
+		"a key of an item":                 {"spec.versions[0].schema", "# the schema\nschema:\n  type: object\n  # the end"},
+		"the first key of an item":         {"spec.versions[1].name", "name: v2"},
+		"an item":                          {"spec.versions[0]", "# first\n- name: v1\n  # the schema\n  schema:\n    type: object\n    # the end"},
+		"a value in braces":                {"spec.versions[1].schema", "schema: {type: object}"},
+		"an item of an item":               {"spec.versions[2][0]", "- x"},
+		"the last item of an item":         {"spec.versions[2][1]", "- y"},
+		"a key of a later document":        {"other", "other:\n- 1\n- 2"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -172,11 +172,11 @@ func TestCutKey(t *testing.T) {
 		_, err := cutKey([]byte("a: ["), "a")
 		NewWithT(t).Expect(err).To(MatchError(HavePrefix("parse YAML: ")))
 	})
-	t.Run("an empty file", func(t *testing.T) {
+	t.Run("documents without content", func(t *testing.T) {
 		_, err := cutKey([]byte("---\n---\n"), "a")
 		NewWithT(t).Expect(err).To(MatchError("has no key a"))
 	})
-	t.Run("a key below a blank line at the left", func(t *testing.T) {
+	t.Run("a key below a blank line", func(t *testing.T) {
 		NewWithT(t).Expect(cutKey([]byte("a: 1\n\nb: 2\n"), "b")).To(Equal("b: 2"))
 	})
 }

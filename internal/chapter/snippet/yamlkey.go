@@ -22,8 +22,8 @@ type place struct {
 	sequence     bool // the value of a key is a sequence, whose dashes may be in the key's own column
 }
 
-// cutKey returns lines of a YAML file without their indentation: a key with its value and the comments directly above it,
-// or an item of a sequence. It uses the first document that has the key.
+// cutKey returns lines of a YAML file without their indentation: a key with its value, or an item of a sequence, with
+// the comments directly above it. It uses the first document that has the key.
 func cutKey(source []byte, key string) (string, error) {
 	lines := strings.Split(strings.ReplaceAll(string(source), "\r\n", "\n"), "\n")
 	decoder := yaml.NewDecoder(bytes.NewReader(source))

@@ -9,8 +9,8 @@
 // in the doc comment of a function means that learners write its body in step 2.9. Until then, the function returns zero
 // values. In the doc comment of a type, a constant, a variable or a field, the mark means that the code is missing until
 // then. It means the same above a statement, a case, or an element of a composite literal or of an argument list, each on
-// lines of its own. At the end of a line, it means that the line is missing until then. Words after the step's ID become
-// a comment in place of the missing code:
+// lines of its own. At the end of a line, it means that the line is missing until then. If the mark has a line of its own
+// and doesn't concern a function, words after the step's ID become a comment in place of the missing code:
 //
 //	//workshop:step 2.13 Tell people.
 //
