@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// The labels of the bundle's image say which folder contains what. metadata/annotations.yaml repeats them for users who
-// have the folder but no image.
+// The labels of the bundle's image say which folder contains what, and name the package and its channels.
+// metadata/annotations.yaml repeats them for users who have the folder but no image.
 const (
 	bundleLabel    = "operators.operatorframework.io.bundle."
 	scorecardLabel = "operators.operatorframework.io.test."

@@ -14,7 +14,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// manifests are the objects in the input, grouped by what happens to them.
+// manifests are the objects in the input, grouped by what happens to them. Those that go into the bundle as they are
+// lose only their namespaces.
 type manifests struct {
 	// base is the handwritten part of the ClusterServiceVersion.
 	base *unstructured.Unstructured
@@ -95,7 +96,8 @@ func decode(document []byte) (*unstructured.Unstructured, error) {
 	return object, nil
 }
 
-// add puts an object into its group. It returns false if no group fits: then the object must be a sample.
+// add puts an object into its group, or drops it if it is a Namespace. It returns false if no group fits: then the
+// object must be a sample.
 func (m *manifests) add(object *unstructured.Unstructured) (bool, error) {
 	kind := object.GroupVersionKind().GroupKind()
 	switch kind {

@@ -13,7 +13,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// marker matches operator-sdk's marker beside a field in the Go code.
+// marker matches operator-sdk's marker above a field in the Go code.
 var marker = regexp.MustCompile(`\+operator-sdk:csv:customresourcedefinitions:type=(spec|status),displayName="([^"]*)"(?:,xDescriptors=\{([^}]*)\})?`)
 
 // `operator-sdk generate kustomize manifests` replaces the descriptors in config/manifests/bases with those that the

@@ -74,7 +74,7 @@ type descriptor struct {
 func readYAML(t *testing.T, path string, into any) {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(stageRoot, path))
-	NewWithT(t).Expect(err).NotTo(HaveOccurred(), "`make bundle` and `make manifests` write these files")
+	NewWithT(t).Expect(err).NotTo(HaveOccurred(), "`make bundle` and `make manifests` write the generated files")
 	NewWithT(t).Expect(yaml.Unmarshal(content, into)).To(Succeed(), path)
 }
 

@@ -80,7 +80,7 @@ func TestEachFieldHasADescriptor(t *testing.T) {
 	}
 }
 
-// The tests of the controller check that the API server accepts the samples.
+// Whether the API server accepts the samples is checked by the tests of the controller.
 func TestTheExamplesAreTheSamples(t *testing.T) {
 	g := NewWithT(t)
 	var examples []any

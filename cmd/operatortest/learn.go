@@ -40,7 +40,7 @@ func newLearnCommand() *cobra.Command {
 	flags.StringSliceVar(&options.CRDs, "crd", nil, "files and folders with the CustomResourceDefinitions")
 	flags.StringVar(&options.Sample, "sample", "", "`file` with a resource whose spec the operator can fulfil")
 	flags.StringSliceVar(&options.Roles, "role", nil, "files and folders with the operator's Roles and ClusterRoles; without any, it may do everything")
-	flags.StringSliceVar(&options.Webhooks, "webhook", nil, "files and folders with the operator's webhook configurations; see {{.WebhookPort}}")
+	flags.StringSliceVar(&options.Webhooks, "webhook", nil, "files and folders with the operator's webhook configurations; an argument of the program must contain {{.WebhookPort}}")
 	flags.StringVarP(&options.file, "output", "o", "operatortest.yaml", "`file` to write")
 	flags.BoolVar(&options.force, "force", false, "overwrite the file")
 	flags.DurationVar(&options.Timeout, "timeout", time.Minute, "how long the operator may take to come to rest")

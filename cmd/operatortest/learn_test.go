@@ -23,7 +23,7 @@ func learnShell(file string, command ...string) learnOptions {
 	}}
 }
 
-// The draft that "operatortest learn" writes for the example must match the description that comes with it.
+// The draft that "operatortest learn" writes for the example must describe what the example does.
 func TestLearn(t *testing.T) {
 	g := NewWithT(t)
 	file := filepath.Join(t.TempDir(), "operatortest.yaml")

@@ -77,7 +77,7 @@ func newRunCommand() *cobra.Command {
 	return command
 }
 
-// command returns the command line of this run, without the flags that select what is tried.
+// command returns this run's command line with only the flags that a replay of one trial needs, too.
 func (o runOptions) command() string {
 	line := "operatortest run -f " + quoted(o.file)
 	if o.seed != 0 { // the IDs of some trials differ with the seed

@@ -36,8 +36,8 @@ const greeterVariable = "OPERATORTEST_GREETER"
 
 var greetingKind = schema.GroupVersionKind{Group: "test.example.com", Version: "v1", Kind: "Greeting"}
 
-// named maps the UIDs of Greetings to the random names of their ConfigMaps. That is the operator's flaw: nothing in the
-// cluster shows these names to its successor.
+// named maps the UIDs of Greetings to the random names of their ConfigMaps. That is the operator's flaw: its successor
+// doesn't know these names, and chooses new ones.
 var named sync.Map
 
 func runGreeter(ctx context.Context, restConfig *rest.Config, namespace string) error {
@@ -118,7 +118,7 @@ timeout: 10s
 		return made.Behaviours[0]
 	}
 	// A simulated crash in the test process keeps package variables, and so doesn't show this flaw. A killed process loses
-	// them.
+	// its variables.
 	t.Run("its memory is lost with it", func(t *testing.T) {
 		g := NewWithT(t)
 		process := try(g, operator, "crash")

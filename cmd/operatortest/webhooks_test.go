@@ -64,7 +64,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// runNotes is an operator that writes the text of each Note to a ConfigMap.
+// runNotes runs an operator that writes the text of each Note to a ConfigMap.
 func runNotes(ctx context.Context, certificates, port, namespace string) error {
 	ctrl.SetLogger(klog.Background())
 	number, err := strconv.Atoi(port)

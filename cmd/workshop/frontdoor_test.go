@@ -32,7 +32,7 @@ func runMake(t *testing.T, args ...string) (string, int) {
 	return string(out), command.ProcessState.ExitCode()
 }
 
-func TestMakeHelpListsEverything(t *testing.T) {
+func TestMakeHelpListsTheTargets(t *testing.T) {
 	g := NewWithT(t)
 	out, status := runMake(t, "help")
 	g.Expect(status).To(BeZero())

@@ -25,7 +25,7 @@ import (
 type playOptions struct {
 	quiet  bool
 	step   bool
-	from   string         // number of the step to start at, for a single chapter
+	from   string         // number of the first step to show, for a single chapter
 	before string         // number of the step to stop before, for a single chapter
 	own    *exercise.Copy // the learner's copy that takes the place of the stage; nil for none
 	solved string         // the last section of the chapter that is done in the learner's copy
