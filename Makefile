@@ -16,7 +16,7 @@ GO_FILES := git ls-files -z --cached --others --exclude-standard -- '*.go'
 .NOTPARALLEL:
 # With a CDPATH, `cd tools` could lead elsewhere.
 unexport CDPATH
-# Everything is compiled with one setting; see tools/cluster.mk.
+# Everything is compiled with one setting of cgo; see tools/cluster.mk.
 CGO_ENABLED ?= 0
 export CGO_ENABLED
 

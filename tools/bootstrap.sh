@@ -1,7 +1,7 @@
 #!/bin/sh
 # Builds bin/workshop, the command behind the Makefile. It builds outside the workspace, so that a stage with a broken
 # go.mod doesn't break the other make targets. It prints nothing if bin/workshop is up to date, a line if a build takes
-# time or an old bin/workshop must do, and after a failure a last line with the reason or the remedy.
+# time or an old bin/workshop is used, and after a failure a last line with the reason or the remedy.
 set -u
 # A learner's shell may change where cd goes and what go builds for.
 unset CDPATH

@@ -31,7 +31,7 @@ func (f *Fence) ClosedBy(line string) bool {
 	return len(run) >= len(f.Mark) && strings.Trim(run, f.Mark[:1]) == ""
 }
 
-// read reads the headings and fences of the Markdown text.
+// read reads the headings, the fences and the hidden console blocks of the Markdown text.
 func (p *parser) read() {
 	document := goldmark.DefaultParser().Parse(text.NewReader(p.text))
 	// The function below returns no error.

@@ -55,8 +55,8 @@ func (c *Copy) around(id string) (at int, before, after tree, err error) {
 	return at, before, after, err
 }
 
-// replace saves the files in which two forms differ, and applies the differences to the copy. Files that only the first
-// form has stay.
+// replace applies the differences between two forms to the copy, after saving the files that this changes. Files that
+// only the first form has stay.
 func (c *Copy) replace(step Step, what string, before, after tree) (names []string, kept string, err error) {
 	grafts, given := tree{}, tree{}
 	for _, name := range differing(before, after) {

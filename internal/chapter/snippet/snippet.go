@@ -17,7 +17,7 @@ import (
 	"example.com/operator-workshop/internal/repo"
 )
 
-// diffLines is the maximum number of lines that Check shows of each side of a stale snippet.
+// diffLines is how many lines of each side of a stale snippet Check shows before it counts the rest.
 const diffLines = 8
 
 // Fill fills the fences with file= in the Markdown file at path from the source files under root. It reports whether it
