@@ -22,7 +22,7 @@ var (
 )
 
 // TestChaptersSayWhatTheyMake expects makes="…" in each chapter to name the namespaces that the chapter's commands
-// create, the objects that its cleanup deletes, and the namespaces and CRDs in its stage's manifests.
+// create, the cluster-scoped objects that its cleanup deletes, and the namespaces and CRDs in its stage's manifests.
 func TestChaptersSayWhatTheyMake(t *testing.T) {
 	r, err := repo.Find(".")
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
