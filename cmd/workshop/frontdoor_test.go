@@ -63,6 +63,7 @@ func TestMakeRefusesMistakes(t *testing.T) {
 		"PLAY without check":                               {[]string{"stage-1", "PLAY=1"}, "PLAY=1 works only with check: `make stage-1 check PLAY=1`; `make stage-1 OWN=1` only plays"},
 		"PLAY with another verb":                           {[]string{"stage-1", "hint", "PLAY=1"}, "PLAY=1 works only with check, not with hint: `make stage-1 check PLAY=1`"},
 		"PLAY with a STEP":                                 {[]string{"stage-1", "check", "PLAY=1", "STEP=1.2a"}, "so it takes no STEP"},
+		"break with a STEP":                                {[]string{"stage-2", "break", "STEP=2.3"}, "break changes a finished copy and takes no STEP"},
 		"PLAY for a stage without exercises":               {[]string{"stage-8", "check", "PLAY=1"}, "stage 8 has no exercises"},
 		"an unknown target":                                {[]string{"upp"}, "there is no target upp"},
 		"an unknown stage for reset":                       {[]string{"reset", "STAGE=9"}, `there is no stage "9"`},

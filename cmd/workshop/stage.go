@@ -48,7 +48,10 @@ func (a *app) stageCommand() *cobra.Command {
 			if options.from != "" {
 				return fmt.Errorf("FROM works only when a chapter is played: `make stage-%d FROM=%s`, without %s", stage.Number, options.from, strings.Join(args[1:], " "))
 			}
-			if args[1] == breakVerb && step == "" && len(args) <= 3 {
+			if args[1] == breakVerb && len(args) <= 3 {
+				if step != "" {
+					return fmt.Errorf("break changes a finished copy and takes no STEP: `make stage-%d break` lists the breaks", stage.Number)
+				}
 				return a.breakCopy(cmd, stage, args[2:])
 			}
 			if len(args) == 2 && slices.Contains(exerciseVerbs, args[1]) {

@@ -98,15 +98,15 @@ func TestTestsThatALearnerHasChangedAreKept(t *testing.T) {
 
 func TestFindingsSayWhatIsWrongAndWhere(t *testing.T) {
 	for name, test := range map[string]struct {
-		spoil            func(*Copy)
-		step, open, text string
+		spoil      func(*Copy)
+		open, text string
 	}{
-		"a compile error in a later step": {
+		"a compile error in the code of a step that is not next": {
 			spoil: func(own *Copy) {
 				own.edit(t, "toy.go", addStub, "\treturn a + b\n")
 				own.edit(t, "toy.go", greetStub, "\treturn nonsense\n")
 			},
-			step: "1.1", open: "work/01-toy/toy.go:11", text: "undefined: nonsense",
+			open: "work/01-toy/toy.go:11", text: "undefined: nonsense",
 		},
 		"a syntax error":              {spoil: func(own *Copy) { own.edit(t, "toy.go", addStub, "\treturn (\n") }, open: "work/01-toy/toy.go:7", text: "syntax error"},
 		"a function that was renamed": {spoil: func(own *Copy) { own.edit(t, "toy.go", "func add(", "func plus(") }, text: "undefined: add"},
@@ -126,8 +126,8 @@ func TestFindingsSayWhatIsWrongAndWhere(t *testing.T) {
 			own := started(t)
 			test.spoil(own)
 			_, finding := own.check(t)
-			if finding == nil || !strings.Contains(finding.Found, test.text) || !strings.HasPrefix(finding.Open, test.open) {
-				t.Fatalf("expected %q at %q\nfound %+v", test.text, test.open, finding)
+			if finding == nil || !strings.Contains(finding.Found, test.text) || !strings.HasPrefix(finding.Open, test.open) || finding.Step.ID != "1.1" {
+				t.Fatalf("expected %q at %q, in step 1.1\nfound %+v", test.text, test.open, finding)
 			}
 		})
 	}
