@@ -22,7 +22,7 @@ func TestPlanAscends(t *testing.T) {
 		for _, sequence := range search.draw(t).sequences {
 			for i, spec := range sequence.specs[1:] {
 				before := sequence.specs[i]["version"]
-				g.Expect(spec["version"] == before || before == "1.36").To(BeTrue(), "the sequence goes back:\n%s", sequence)
+				g.Expect(spec["version"] == before || before == "1.36").To(BeTrue(), "the version must not go back in the sequence:\n%s", sequence)
 				if spec["version"] != before {
 					rises++
 				}

@@ -25,8 +25,8 @@ type behaviour struct {
 	// alone means that no other trial may run in the test process at the same time.
 	alone bool
 	check func(context.Context, *trial.Runner) error
-	// afterAll evaluates the trials of all behaviours, once they have ended. It is nil if only the behaviour's
-	// own trials count.
+	// afterAll evaluates the trials of all behaviours that run in parallel, once these have ended. It is nil if only the
+	// behaviour's own trials count.
 	afterAll func(*trial.Runner) error
 }
 

@@ -26,7 +26,7 @@ import (
 
 var depotKind = gadgetKind.GroupVersion().WithKind("Depot")
 
-// sizeAnnotation is the annotation in which a Depot's children record the size from its spec.
+// sizeAnnotation is the annotation in which a Depot's children record the size and the colour from its spec.
 const sizeAnnotation = "test.example.com/size"
 
 // depotReconciler is a correct operator for a cluster-scoped kind: for each Depot, it maintains a ClusterRole, and a

@@ -115,7 +115,8 @@ func childTemplates(ctx context.Context, runner *trial.Runner) (templates []*uns
 	return templates, err
 }
 
-// reported waits until a condition and Warning events report the foreign object, each event only once.
+// reported waits until a condition and, unless that part is left out, Warning events report the foreign object, each
+// event only once.
 func reported(ctx context.Context, t *trial.Trial, resource, foreign *unstructured.Unstructured) error {
 	// Await doesn't watch Events.
 	return t.Eventually(ctx, fmt.Sprintf("the resource to report %s %s with a condition, and with a Warning event that is emitted once", foreign.GetKind(), foreign.GetName()),

@@ -13,7 +13,8 @@ import (
 
 // write is one of an operator's writes in a lifecycle: to the API server, or outside Kubernetes.
 type write struct {
-	// what is the verb, the kind of resource and the object's name, such as "create configmaps settings".
+	// what is the verb, the kind of resource and the object's name, such as "create configmaps settings", or the
+	// description of a call outside Kubernetes.
 	what string
 	// nth numbers the writes with the same description, from 1.
 	nth int

@@ -39,7 +39,7 @@ func deleteRunning(ctx context.Context, t *trial.Trial) error {
 	return errors.Join(t.Delete(ctx, resource), t.WaitGone(ctx, resource, "the operator was running all the time"))
 }
 
-// deleteWhileDown deletes while no operator is running: a new one finds the resource terminating, or gone.
+// deleteWhileDown deletes a resource while no operator is running: a new one finds the resource terminating, or gone.
 func deleteWhileDown(ctx context.Context, t *trial.Trial) error {
 	resource := t.Resource(nil)
 	operator := t.Start(operatortest.RunOptions{})
@@ -56,7 +56,7 @@ func deleteWhileDown(ctx context.Context, t *trial.Trial) error {
 	return t.WaitGone(ctx, resource, "the operator was down when the resource was deleted, and came back")
 }
 
-// deleteDuringOutage deletes while the external system can't be reached.
+// deleteDuringOutage deletes a resource while the external system can't be reached.
 func deleteDuringOutage(ctx context.Context, t *trial.Trial) error {
 	resource := t.Resource(nil)
 	if _, err := t.Establish(ctx, t.Start(operatortest.RunOptions{}), resource); err != nil {

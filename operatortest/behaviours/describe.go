@@ -19,17 +19,18 @@ import (
 	"example.com/operator-workshop/operatortest/testcluster"
 )
 
-// behaviourTimeout bounds the wait for a behaviour with all its trials, which run beside those of all other
+// behaviourTimeout bounds the wait for a behaviour with all its trials, which run beside those of other
 // behaviours.
 const behaviourTimeout = 15 * time.Minute
 
 // DescribeOperator defines a spec for each behaviour that every operator must have. Call it where Ginkgo allows a
 // Describe; the suite must start the cluster in its BeforeSuite. Each spec has its behaviour's name as a label.
 //
-// The trials of all selected behaviours run in parallel from the first spec on, and each spec waits for its own.
+// The trials of the selected behaviours run in parallel, most of them from the first spec on, and each spec waits for
+// its own. The trials of "growth" and "shutdown" run alone.
 //
 // Two environment variables correspond to flags of "operatortest run". With OPERATORTEST_REPORT=DIR, DescribeOperator writes
-// report.json, junit.xml and report.html to a folder in DIR that has the name of the sample's kind. With
+// report.json, junit.xml and report.html to a folder in DIR that has the name of the sample's kind, in lower case. With
 // OPERATORTEST_TRIAL=ID, it runs only the trial that has this ID in a report.
 func DescribeOperator(operator operatortest.Operator, cluster *testcluster.Cluster) {
 	ginkgo.Describe("the operator", ginkgo.Ordered, ginkgo.ContinueOnFailure, func() {
@@ -77,7 +78,7 @@ func DescribeOperator(operator operatortest.Operator, cluster *testcluster.Clust
 	})
 }
 
-// leftOut returns why a behaviour can't be tried on an operator, or "" if it can.
+// leftOut returns why a behaviour is left out for an operator, or "" if it isn't.
 func (b behaviour) leftOut(operator operatortest.Operator) string {
 	if reason := operator.LeftOut[b.name]; reason != "" {
 		return "Operator.LeftOut: " + reason
@@ -96,7 +97,8 @@ func (b behaviour) leftOut(operator operatortest.Operator) string {
 
 func isNamed(child operatortest.Child) bool { return !child.Generated }
 
-// checkLeftOut returns an error if Operator.LeftOut names neither a behaviour nor a part of one, or gives no reason.
+// checkLeftOut returns an error if a key of Operator.LeftOut names neither a behaviour nor a part of one, or if it has
+// no reason.
 func checkLeftOut(leftOut map[string]string) error {
 	for _, name := range slices.Sorted(maps.Keys(leftOut)) {
 		whole, part, isPart := strings.Cut(name, "/")
@@ -141,8 +143,8 @@ type session struct {
 }
 
 // newSession returns a session that runs all trials of a behaviour and lists all failures. With the environment variable
-// OPERATORTEST_FIRST_FAILURE, the first failure ends the behaviour's other trials, which is quicker for a half-written
-// operator.
+// OPERATORTEST_FIRST_FAILURE, a failed trial ends the trials that come after it in the behaviour's list, which is
+// quicker for a half-written operator.
 func newSession(ctx context.Context, runner *trial.Runner) *session {
 	if os.Getenv("OPERATORTEST_FIRST_FAILURE") == "" {
 		ctx = trial.WithAll(ctx)
@@ -152,7 +154,7 @@ func newSession(ctx context.Context, runner *trial.Runner) *session {
 }
 
 // startAll starts to try behaviours: the first one, which is the most informative, and then the others from the last to
-// the second. The later ones take longer, and they kill operators in the middle of a reconcile. Such a reconcile may
+// the second. Many of the later ones take longer, or kill operators in the middle of a reconcile. Such a reconcile may
 // wait until its timeout for an answer that never comes; the earlier behaviours are tried in the meantime.
 func (s *session) startAll(list []behaviour) {
 	if len(list) > 0 {
@@ -163,7 +165,7 @@ func (s *session) startAll(list []behaviour) {
 	}
 }
 
-// start starts to try a behaviour, once. A behaviour that must run alone waits for its spec.
+// start starts to try a behaviour, once. A behaviour that must run alone waits for its turn.
 func (s *session) start(b behaviour) {
 	if _, started := s.results[b.name]; started || b.alone || b.leftOut(s.runner.Operator) != "" {
 		return

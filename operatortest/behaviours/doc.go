@@ -2,17 +2,18 @@
 // operator's definitions and samples, and [DescribeOperator] for everything else: it runs the operator many times,
 // through Operator.Run.
 //
-//	converges        a resource gets its children, and then a status that reports them: conditions
-//	                 with observedGeneration, Current according to kstatus
-//	silent           once a resource has converged, nothing is written: not on resyncs, not after changes by
-//	                 others, not after a restart
+//	converges        a resource gets its children, and then a status that reports them, and that says which generation
+//	                 it is about; the resource is Current according to kstatus
+//	silent           once a resource has converged, nothing is written: not on resyncs, not after others' changes
+//	                 that don't concern the operator, not after a restart
 //	frugal           no more than MaxWrites writes for a new resource, none that is refused as invalid, and at most
 //	                 one that is refused because of a conflict
 //	drift            a deleted child is created again, and a changed one is repaired; others' fields stay, and so do
 //	                 their entries in lists
 //	collision        someone else's object with a child's name is left alone and reported, and once it is gone, the
 //	                 resource recovers
-//	update           each field of the spec, changed alone, takes effect; renames leave nothing behind
+//	update           each field of the spec, changed alone, takes effect, or is refused if it is declared immutable;
+//	                 renames leave nothing behind
 //	transitions      whatever specs came before, the final state is that of a fresh resource, even
 //	                 after a spec that can't be met
 //	misoperation     a problem is reported, and the work is retried with backoff until the problem is gone: a quota
@@ -23,51 +24,53 @@
 //	namespace        a namespace that is deleted as a whole becomes empty, and nothing is left outside Kubernetes
 //	neighbours       two resources don't touch each other's children and pods, whether they are in one namespace or
 //	                 have one name in two namespaces
-//	crash            after a kill before or after any of its writes, a restarted operator reaches the same state;
-//	                 it may exit with an error before its first write, and is then started again
-//	faults           conflicts, throttling, errors, timeouts and lost replies, at the operator's first writes and some
-//	                 later ones, and broken watches only delay the operator
-//	history          after kills and failed requests, the operator deletes, recreates and reverts no more than it does
-//	                 when undisturbed
+//	crash            after a kill before or after any of its writes, a restarted operator reaches the same state
+//	faults           conflicts, throttling, errors, timeouts and lost replies, at the operator's first requests and at
+//	                 some later writes, and broken watches only delay the operator; it may exit with an error before
+//	                 its first write, and is then started again
+//	history          after kills and failed requests, the operator recreates children and reverts their fields no more
+//	                 often than it does when undisturbed
 //	stale            an old view of the cluster leads to no duplicate and no lost change
 //	time-travel      an operator that is restarted, and sees the past because its API server lags behind, does no harm
-//	least-privilege  the operator's own roles suffice, and it needs each of their rules
+//	least-privilege  the operator's own roles suffice, and it needs each of their permissions
 //	failover         with leader election a second replica takes over, and two never write at the same time; a late
 //	                 write of the first one does no lasting harm
 //	secrets          the contents of Secrets appear in no log, Event, status or other object
-//	growth           after many resources have come and gone, none has left a goroutine, watch or copy
+//	growth           resources that have come and gone leave no goroutine, watch or copy behind
 //	shutdown         an operator that is told to stop finishes the work in progress and leaves no goroutine
 //
 // The spec of each behaviour has the behaviour's name as a label: go test -ginkgo.label-filter=crash tries only one.
 // [Run] tries behaviours without Ginkgo, and returns a report; the command operatortest calls it. Try a single
 // behaviour while you fix an operator: each wait for something that a broken operator never does takes
-// [operatortest.Operator.Timeout], and a run of all behaviours takes many minutes. Set [operatortest.Operator.MaxPause]
-// to end such a wait once the operator has done nothing for that time. The behaviours
-// "drift", "collision" and "misoperation" need a child, and are skipped without [operatortest.Operator.Children].
+// [operatortest.Operator.Timeout], so a run of all behaviours may take many minutes. If
+// [operatortest.Operator.MaxPause] is set, such a wait ends earlier when the operator has stopped working. The
+// behaviours "drift", "collision" and "misoperation" need a child, and are skipped without
+// [operatortest.Operator.Children].
 //
-// Every trial has a namespace of its own, to which the operator is confined, so that trials can run in parallel. If the
-// operator has no setting for one namespace, [operatortest.Operator.Confine] makes the kit confine it. The operator runs
-// with the permissions of [operatortest.Operator.Roles] and no others. A Tap of package traffic around the
-// operator's rest.Config records and disturbs its requests, without changes to the operator's code. When
-// an operator is killed, all its requests fail from then on; the goroutines that remain in the process have no effect
-// any more.
+// Every trial has a namespace of its own, or two, to which the operator is confined, so that trials can run in
+// parallel. If the operator has no setting for one namespace, [operatortest.Operator.Confine] makes the kit confine it.
+// The operator runs with the permissions of [operatortest.Operator.Roles] and no others; without Roles, it may do
+// everything. A Tap of package traffic around the operator's rest.Config records and disturbs its requests, without
+// changes to the operator's code. When an operator is killed, all its requests fail from then on; the goroutines that
+// remain in the test process have no effect on the cluster any more.
 //
 // Names of cluster-scoped objects contain the name of the trial's namespace. The operator's lists and watches of
-// cluster-scoped resources select those of its trial.
+// cluster-scoped custom resources select those of its trial.
 //
 // Final states are compared as a whole: all resources and children in the namespace, and what exists outside
-// Kubernetes, without the namespace's name, UIDs and the times in conditions. [operatortest.Operator.Normalize] removes
-// anything else that differs between runs. The kit also reports a write outside the trial's namespace, and an object of
-// any other kind that the operator created and didn't delete: declare its kind in [operatortest.Operator.Children].
+// Kubernetes. The comparison ignores the children's status, most of the metadata, the namespace's name, UIDs and the
+// times in conditions. [operatortest.Operator.Normalize] removes anything else that differs between runs. The kit also
+// reports a write outside the trial's namespace, and an object of any other kind, except Events and Leases, that the
+// operator created and didn't delete: declare its kind in [operatortest.Operator.Children].
 //
 // A panic is an error in every trial, even if the framework recovers from it. The kit searches the operator's log for
 // panics and for the values of Secrets. The log is the output of an operator that runs as a process of its own, and
 // otherwise the output of the logger in Run's context.
 //
-// A disturbance that changes nothing is an error, because any operator would pass the trial. Examples are a misspelt
-// patch, and one that sets the current value. The kit compares the fields that a patch of [operatortest.Child.Drift]
-// changes before it calls Normalize: after the repair, none may still have the patch's value, even if its content is
-// random. A trial that finds nothing to disturb is reported as not tried.
+// A disturbance that changes nothing is an error, because any operator would pass the trial. Examples are a patch with
+// a misspelt field, and one that sets the current value. Before it calls Normalize, the kit compares the fields that a
+// patch of [operatortest.Child.Drift] changes: after the repair, none may still have the patch's value, even if its
+// content is random. A trial that finds nothing to disturb is reported as not tried.
 //
 // Specs are generated from the definition's schema: bounds, enums, defaults, optional fields, lists. The kit leaves CEL
 // rules to the API server, and drops every spec that the API server refuses. For strings whose form the schema doesn't

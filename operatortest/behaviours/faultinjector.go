@@ -82,9 +82,9 @@ func (p *phase) count(key string) int {
 	return p.counts[key]
 }
 
-// fails reports whether a request must fail: the first read of each kind, the first failuresPerKind writes of each kind,
-// and then one later write to each object, for up to laterFailures objects. The later write must not be the retry of a
-// failed one. Each Event is a different object, so only the first Events fail.
+// fails reports whether a request must fail: the first read of each kind (see [traffic.Request.Kind]), the first
+// failuresPerKind writes of each kind, and then one later write to each object, for up to laterFailures objects. The
+// later write must not be the retry of a failed one. Each Event is a different object, so only the first Events fail.
 func (p *phase) fails(request traffic.Request) bool {
 	nth := p.count(request.Kind())
 	if !request.IsWrite() {

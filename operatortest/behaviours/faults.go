@@ -18,11 +18,11 @@ import (
 )
 
 const (
-	// failuresPerKind is how many of the first requests to write objects of a kind fail in each phase of a lifecycle. Of
-	// the reads, only the first of each kind fails, because informers wait longer before they retry.
+	// failuresPerKind is how many of the first writes of each kind, such as "create configmaps", fail in each phase of a
+	// lifecycle. Of the reads, only the first of each kind fails, because informers wait longer before they retry.
 	failuresPerKind = 2
-	// laterFailures is how many more writes fail in each phase, each to another object. The number is small, because an
-	// operator waits twice as long after each failure.
+	// laterFailures is how many more writes fail at most in each phase, each to another object. The number is small,
+	// because an operator waits twice as long after each failure.
 	laterFailures = 3
 	// maxRestarts bounds how often an operator may exit before its first write because the API server doesn't answer
 	// a request that it needs. Kubernetes would restart it, and so does the kit.
@@ -145,7 +145,7 @@ func tryFault(ctx context.Context, t *trial.Trial, life *lifecycle, fault fault)
 	return err
 }
 
-// withFault runs a lifecycle while requests fail, and reports whether any did.
+// withFault runs a lifecycle with a fault, and reports whether the fault disturbed the operator.
 func withFault(ctx context.Context, t *trial.Trial, life *lifecycle, fault fault) (disturbed bool, err error) {
 	injector := &faultInjector{fault: fault, now: newPhase()}
 	operator := t.StartOn(injector.tap(), operatortest.RunOptions{})

@@ -39,7 +39,7 @@ func makeForeign(ctx context.Context, t *trial.Trial, template *unstructured.Uns
 	return foreign, nil
 }
 
-// untouched returns an error if the operator wrote to the object, or tried to.
+// untouched returns an error if the object has changed, or if the operator tried to change it.
 func untouched(ctx context.Context, t *trial.Trial, operator *trial.Instance, foreign *unstructured.Unstructured) error {
 	if err := unchanged(ctx, t, foreign); err != nil {
 		return err

@@ -254,7 +254,7 @@ func (r *gadgetReconciler) patchConfigMap(ctx context.Context, changed, found *c
 	return r.Patch(ctx, changed, client.MergeFromWithOptions(found, client.MergeFromWithOptimisticLock{}))
 }
 
-// letGo removes the finalizer first, and only then does the clean-up that the finalizer protects.
+// letGo removes the finalizer before the clean-up that the finalizer protects.
 func (r *gadgetReconciler) letGo(ctx context.Context, gadget *unstructured.Unstructured) error {
 	if err := r.patchGadget(ctx, gadget, func() { controllerutil.RemoveFinalizer(gadget, gadgetFinalizer) }); err != nil {
 		return err

@@ -33,7 +33,7 @@ func watchesDeployments(flaw mutation) bool {
 }
 
 // keepDeployment maintains a Deployment with the gadget's size in an environment variable, and then the ConfigMap. With
-// two of the flaws, it first waits until the Deployment is available.
+// waitsForPods and waitsForSlowPods, it maintains the ConfigMap only while the Deployment is available.
 func (r *gadgetReconciler) keepDeployment(ctx context.Context, gadget *unstructured.Unstructured) error {
 	if err := r.begin(ctx, gadget); err != nil {
 		return err

@@ -21,12 +21,13 @@ import (
 // gadgetFinalizer keeps a deleted gadget until its parcel is gone from the warehouse.
 const gadgetFinalizer = "test.example.com/parcel"
 
-// drainTimeout bounds how long a reconcile may continue after the signal to stop.
+// drainTimeout bounds each reconcile, which the signal to stop doesn't end.
 const drainTimeout = 10 * time.Second
 
 var gadgetKind = schema.GroupVersionKind{Group: "test.example.com", Version: "v1", Kind: "Gadget"}
 
-// mutation is one way in which an operator can be broken. The zero value is a correct operator.
+// mutation is one way in which an operator differs from the reference operator, usually a flaw. The zero value is the
+// reference operator itself.
 type mutation string
 
 // gadgetReconciler is a small operator that has every behaviour unless it is given a flaw: it maintains a ConfigMap for
@@ -151,8 +152,8 @@ func (r *gadgetReconciler) patchGadget(ctx context.Context, gadget *unstructured
 	return r.Patch(ctx, gadget, client.MergeFromWithOptions(before, lock))
 }
 
-// applyConfigMap makes the gadget's ConfigMap equal to the desired one. If it must not change the ConfigMap, it returns the
-// reason.
+// applyConfigMap creates the gadget's ConfigMap, or gives it the desired data. If it must not change the ConfigMap, it
+// returns the reason.
 func (r *gadgetReconciler) applyConfigMap(ctx context.Context, gadget *unstructured.Unstructured) (refusal string, err error) {
 	desired := desiredConfigMap(gadget)
 	if r.flaw == ignoresColour {
@@ -219,7 +220,7 @@ func desiredConfigMap(gadget *unstructured.Unstructured) *corev1.ConfigMap {
 	return desired
 }
 
-// removeRenamed deletes ConfigMaps with earlier names.
+// removeRenamed deletes the gadget's ConfigMaps with earlier names.
 func (r *gadgetReconciler) removeRenamed(ctx context.Context, gadget *unstructured.Unstructured) error {
 	list := &corev1.ConfigMapList{}
 	if err := r.List(ctx, list, client.InNamespace(gadget.GetNamespace())); err != nil {

@@ -12,7 +12,7 @@ import (
 // shownDepartures is how many differences a failure shows at most.
 const shownDepartures = 10
 
-// history checks the lifecycles of all behaviours, such as "crash" and "faults": after a StatefulSet is
+// history checks the lifecycles of all behaviours, such as "crash" and "faults": after a PersistentVolumeClaim is
 // deleted and recreated, the final state looks like any other, but the data is lost. The lifecycle of "history" itself
 // matters only if the behaviour is tried alone.
 var history = behaviour{

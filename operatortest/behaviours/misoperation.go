@@ -23,8 +23,8 @@ import (
 // children make pods, a quota that refuses the pods, nodes on which the pods can't be scheduled, and images that can't
 // be pulled. The cases that come from the spec and its schema are in misoperation_cases.go.
 //
-// Not every problem affects every operator. If the resource converges as usual, the trial counts as not tried; the
-// trial of the quota for children fails if nothing was refused.
+// Not every problem affects every operator. If the resource converges as usual, the trial counts as not tried; but
+// a trial of the quota for children fails if nothing was refused.
 var misoperation = behaviour{
 	name:    "misoperation",
 	promise: "reports that it can't fulfil a spec, and fulfils it once it can",
@@ -101,7 +101,7 @@ func renamedRefused(change map[string]any) func(context.Context, *trial.Trial) e
 	}
 }
 
-// expectRefused expects a quota to block the operator, and the operator to report that.
+// expectRefused expects a quota to block the operator, and the operator to report that and to retry with backoff.
 func expectRefused(ctx context.Context, t *trial.Trial, operator *trial.Instance, resource *unstructured.Unstructured) error {
 	asked := func(context.Context) error {
 		refused, err := refusedChildren(t, operator)
@@ -168,8 +168,9 @@ func unmet(ctx context.Context, t *trial.Trial, operator *trial.Instance, resour
 	return true, t.Eventually(ctx, "the status to say that the spec is met only if it is", complete)
 }
 
-// reports returns an error unless the operator reports somewhere that a resource's spec is not met. If
-// Operator.Converged interprets the status, a status that has not changed since before the misoperation doesn't count.
+// reports returns an error unless the operator reports somewhere that a resource's spec is not met, or that part of the
+// behaviour is left out. If Operator.Converged interprets the status, a status that has not changed since before the
+// misoperation doesn't count.
 func reports(ctx context.Context, t *trial.Trial, resource *unstructured.Unstructured, before any) error {
 	now, _, _ := unstructured.NestedFieldNoCopy(resource.Object, "status")
 	byStatus := t.Unmet(ctx, resource)

@@ -17,7 +17,7 @@ const (
 
 	storesFirst mutation = "stores the parcel before it adds its finalizer"
 	goesOn      mutation = "continues when the gadget to which it adds its finalizer is gone"
-	cleansMade  mutation = "removes the parcel only if the status says that the gadget was ready"
+	cleansMade  mutation = "removes the parcel only if the gadget has a status"
 	resurrects  mutation = "adds its finalizer with an apply of the whole gadget"
 )
 
@@ -52,7 +52,7 @@ func (r *gadgetReconciler) resurrect(ctx context.Context, gadget *unstructured.U
 		applied.SetName(gadget.GetName())
 		applied.Object["spec"] = gadget.Object["spec"]
 		controllerutil.AddFinalizer(applied, gadgetFinalizer)
-		// Without the UID of the deleted gadget, this request can create another one.
+		// Without the gadget's UID, this request creates another gadget if the first one is gone.
 		if err := r.Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner("gadget-operator"), client.ForceOwnership); err != nil {
 			return err
 		}

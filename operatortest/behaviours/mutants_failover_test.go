@@ -7,8 +7,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
 
-// Flaws that show when a former leader's write arrives late. A correct operator that patches without a resourceVersion
-// notices such a write and repairs its effect: see patchesByName.
+// Flaws that show when a former leader's write arrives late. patchesByName also patches without a resourceVersion, but
+// it notices such a write and repairs its effect.
 const (
 	trustsMemory  mutation = "patches without a resourceVersion, and remembers for which generation it has written its ConfigMap"
 	patchesStatus mutation = "patches its status without a resourceVersion, and reconciles a gadget only when its generation changes"

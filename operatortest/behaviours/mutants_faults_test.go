@@ -118,6 +118,6 @@ var _ = It("makes the first requests of a kind fail, and then one later write to
 	Expect([]bool{fails("create", "a"), fails("create", "a"), fails("create", "a")}).To(Equal([]bool{true, true, false}))
 	Expect([]bool{fails("create", "b"), fails("create", "b"), fails("create", "b")}).To(Equal([]bool{true, false, false}))
 	Expect([]bool{fails("create", "a"), fails("create", "c")}).To(Equal([]bool{true, true}))
-	Expect(fails("create", "d")).To(BeFalse(), "too many have failed")
+	Expect(fails("create", "d")).To(BeFalse(), "no more than laterFailures objects may be affected")
 	Expect(now.spared).To(Equal(1))
 })

@@ -28,7 +28,7 @@ const (
 
 // hoard contains what these operators need.
 type hoard struct {
-	ended   context.Context // the context of the process
+	ended   context.Context // the context of the operator
 	watcher client.WithWatch
 	mu      sync.Mutex
 	workers int

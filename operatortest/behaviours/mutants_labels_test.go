@@ -12,13 +12,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Correct operators: a search by a gadget's labels also finds its ConfigMap.
+// Correct operators that copy labels, so that a search by a gadget's labels also finds its ConfigMap.
 const (
 	copiesLabels  mutation = "copies the labels and annotations of its gadget to the ConfigMap"
-	recordsCopies mutation = "copies the annotations of its gadget, except kubectl's, and records in another one what it has applied"
+	recordsCopies mutation = "copies the labels and annotations of its gadget, except kubectl's, and records the annotations in another one"
 )
 
-// appliedAnnotation is the annotation in which recordsCopies records what it has applied.
+// appliedAnnotation is the annotation in which recordsCopies records the annotations that it has copied.
 const appliedAnnotation = "test.example.com/applied"
 
 func (r *gadgetReconciler) copyLabels(ctx context.Context, gadget *unstructured.Unstructured) error {

@@ -72,7 +72,7 @@ var _ = pooledIt("accepts an operator that waits longer after each failure", fun
 	g.Expect(tryTrial(ctx, g, backsOff, faults, "others-write-at-the-same-time-409-conflict")).To(Succeed())
 })
 
-var _ = pooledIt("doesn't wait until the time limit for an operator that has given up", func(ctx context.Context, g Gomega) {
+var _ = pooledIt("doesn't wait until the time limit for an operator that does nothing", func(ctx context.Context, g Gomega) {
 	g.Expect(tryTrial(ctx, g, ignoresChildren, drift, "configmap-another-size")).To(MatchError(And(
 		ContainSubstring("found, when the operator had made no request for "),
 		ContainSubstring("data.size of ConfigMap settings still has the value that it was changed to"),

@@ -53,13 +53,13 @@ func catches(kind string, operators ...mutant) {
 	inPool("catches every operator that "+kind, tries...)
 }
 
-// twin is a correct operator that resembles a broken one, and behaviours that it has.
+// twin is an operator that resembles a broken one, and behaviours that it has.
 type twin struct {
 	sound      mutation
 	behaviours []behaviour
 }
 
-// accepts declares a spec that tries correct operators, and fails for those in which the kit finds a flaw.
+// accepts declares a spec that tries twins, and fails for those in which the kit finds a flaw.
 func accepts(kind string, operators ...twin) {
 	tries := make([]func(context.Context) error, len(operators))
 	for i, each := range operators {

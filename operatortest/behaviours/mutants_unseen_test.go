@@ -30,7 +30,7 @@ const (
 	takesBack       mutation = "reaches the right state after a change of the spec, and leaves it again"
 )
 
-// Correct operators that resemble these.
+// Correct operators that resemble these or other broken ones.
 const (
 	restoresToken  mutation = "puts a token into its ConfigMap, and restores the token when it is changed"
 	declaresSecret mutation = "creates a Secret, which is declared as a child"

@@ -9,8 +9,9 @@ import (
 	"example.com/operator-workshop/operatortest/internal/trial"
 )
 
-// Deleting a namespace deletes everything in it, in no particular order: the resource, its children, the Secret that
-// the resource names, Roles. Nothing can be created in it any more (403, NamespaceTerminating).
+// Deleting a namespace deletes everything in it: the resource, its children, the Secret that the resource names, Roles.
+// Apart from the pods, which go first, the order is undefined. Nothing can be created in the namespace any more (403,
+// NamespaceTerminating).
 var namespaceDeletion = behaviour{
 	name:    "namespace",
 	promise: "does not block the deletion of a whole namespace",

@@ -15,7 +15,7 @@ var _ = Describe("a spec generated from the schema", Label("specs"), func() {
 		Expect(runner.OtherSpec(ctx)).To(Equal(map[string]any{"configMapName": "options", "size": int64(1), "colour": "red"}))
 	}, NodeTimeout(specTimeout))
 
-	It("is only tried if the API server accepts it", func(ctx SpecContext) {
+	It("is used only if the API server accepts it", func(ctx SpecContext) {
 		operator := gadgetOperator("")
 		operator.Values = map[string][]any{"spec.configMapName": {"Not A Name"}, "spec.size": {6}, "spec.colour": {"red"}}
 		runner, err := trial.NewRunner(ctx, operator, cluster)

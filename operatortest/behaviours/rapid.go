@@ -15,8 +15,8 @@ import (
 // rapidFlags guards rapid's settings, which are flags of the whole process.
 var rapidFlags sync.Mutex
 
-// runRapid draws random values for a property from a seed. If the property fails, rapid repeats it with ever smaller
-// values that also make it fail, for about the given time; the last failure is the smallest one found. Other users of
+// runRapid draws random values for a property from a seed. If the property fails, rapid searches, for about the given
+// time, for ever smaller values that also make it fail; the last failure is the smallest one found. Other users of
 // rapid keep their settings.
 func runRapid(seed int64, shrinkTime time.Duration, property func(*rapid.T)) {
 	rapidFlags.Lock()

@@ -28,7 +28,7 @@ type Options struct {
 	Trial string
 	// Progress is called when a behaviour has ended, in the order of Names. It may be nil.
 	Progress func(report.Behaviour)
-	// OnTrial is called when a trial of a behaviour begins, and when it has ended. The behaviour is empty for trials whose
+	// OnTrial is called when a trial begins, and when it has ended. The behaviour is empty for trials whose
 	// results several behaviours use. Calls may be concurrent. It may be nil.
 	OnTrial func(behaviour string, ended bool)
 	// Words replaces Go names in the report with the user's, if the operator is not described in Go. Nil keeps Go
@@ -51,7 +51,7 @@ func Names() []string {
 func (o Options) Check() error {
 	if o.Trial != "" && !slices.Contains(Names(), behaviourOf(o.Trial)) {
 		return fmt.Errorf("there is no trial %q: an ID consists of a behaviour and the trial's name, such as drift/deployment-deleted; "+
-			"the report of a run has all of them", o.Trial)
+			"the report of a run contains the IDs of its trials", o.Trial)
 	}
 	for _, name := range o.Only {
 		if !slices.Contains(Names(), name) {

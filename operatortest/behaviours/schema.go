@@ -216,7 +216,7 @@ func identity(object *unstructured.Unstructured) string {
 	return object.GroupVersionKind().GroupKind().String() + "/" + object.GetName()
 }
 
-// place puts a namespaced object into the spec's namespace.
+// place puts a namespaced object into the namespace of the checks.
 func (c *schemaChecks) place(object *unstructured.Unstructured) error {
 	namespaced, err := c.Admin.IsObjectNamespaced(object)
 	if err != nil {

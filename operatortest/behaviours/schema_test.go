@@ -20,7 +20,7 @@ var _ = Describe("a correct operator", func() {
 	}, cluster)
 })
 
-// These specs fail on purpose; the next test checks that they do.
+// All but one of these specs fail on purpose; the next test checks that they do.
 var _ = Describe("a broken operator", Label(roleBroken), func() {
 	DescribeSchema(operatortest.Operator{
 		CRDs:           []string{"testdata/broken/crd", "testdata/crd"},

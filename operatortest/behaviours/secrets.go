@@ -12,8 +12,9 @@ import (
 // shownDisclosures is how many disclosures a failure shows at most.
 const shownDisclosures = 10
 
-// secrets checks the trials of all behaviours: an operator that is otherwise well behaved is most likely to disclose
-// something when an error occurs. The trial of this behaviour itself matters only if the behaviour is tried alone.
+// secrets checks the trials of all behaviours that run in parallel: an operator that is otherwise well behaved is most
+// likely to disclose something when an error occurs. The trial of this behaviour itself matters only if the behaviour
+// is tried alone.
 var secrets = behaviour{
 	name:    "secrets",
 	promise: "keeps the contents of Secrets out of its log, Events, status and all other objects",

@@ -43,7 +43,7 @@ func TestPlan(t *testing.T) {
 		g.Expect(draw(g, 3)).To(Equal(draw(g, 3)))
 		g.Expect(draw(g, 3)).NotTo(Equal(draw(g, 4)))
 	})
-	t.Run("has sequences of several specs, the sample's among them", func(t *testing.T) {
+	t.Run("draws sequences from several specs, the sample's among them", func(t *testing.T) {
 		g := NewWithT(t)
 		drawn := draw(g, 3)
 		g.Expect(drawn.specs).To(HaveLen(drawnSpecs + 1))

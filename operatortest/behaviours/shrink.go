@@ -16,10 +16,10 @@ import (
 	"example.com/operator-workshop/operatortest/internal/trial"
 )
 
-// defaultShrinkTime bounds the search for a shorter sequence, unless a test gives it more.
+// defaultShrinkTime bounds the search for a shorter sequence, unless the Runner's ShrinkTime does.
 const defaultShrinkTime = 30 * time.Second
 
-// minLimit and maxLimit bound each wait during that search.
+// The limit of each wait during that search is between minLimit and maxLimit.
 const minLimit, maxLimit = 500 * time.Millisecond, 5 * time.Second
 
 // report searches for a shorter sequence that fails, too, and tries it once more with the operator's full timeout. It

@@ -57,7 +57,7 @@ type staleSetup struct {
 	// change is a spec that keeps the children's names; changed is a fresh resource's final state with it.
 	change  map[string]any
 	changed state.Snapshot
-	// hasChildren means that the sample has children; hasNamed means that the names of some are known.
+	// hasChildren means that the sample has children; hasNamed means that not all declared children have generated names.
 	hasChildren, hasNamed bool
 }
 

@@ -46,7 +46,7 @@ var _ = pooledIt("a suite writes a report with commands, each of which runs one 
 	g.Expect(output).To(ContainSubstring("the last lines of its log:"))
 })
 
-// The suite of runReported.
+// This is the suite that runReported runs.
 var _ = Describe("a reported operator", Label(roleReported), func() {
 	operator := gadgetOperator(ignoresChildren)
 	operator.Timeout = catchTimeout

@@ -81,13 +81,13 @@ func (s *search) tryAll(ctx context.Context, planned []sequence) error {
 		return s.report(ctx, i, planned[i])
 	}
 	if err == nil && !slices.ContainsFunc(planned, s.arrived) {
-		return fmt.Errorf("expected the API server to allow a change from one spec to another\nfound that it refuses all of these: "+
+		return fmt.Errorf("expected the API server to allow a change from one spec to another\nfound that it refuses a change in each of the sequences below: "+
 			"declare Operator.Immutable for fields that can't be changed, and Operator.Values for others\n%s", planned)
 	}
 	return err
 }
 
-// detour is a way to a spec that can't be met and back.
+// detour says how a resource gets a spec that can't be met, and how that problem ends.
 type detour string
 
 const (

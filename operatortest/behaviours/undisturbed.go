@@ -12,16 +12,16 @@ import (
 // maxAlternatives bounds how many other changes of the spec are tried after the first one has failed.
 const maxAlternatives = 3
 
-// undisturbedLife is a lifecycle that succeeds if nothing interferes.
+// undisturbedLife is a lifecycle that succeeds if nothing interferes, with the operator's writes in it.
 type undisturbedLife struct {
 	*lifecycle
 	writes []write
 }
 
 // undisturbed returns a lifecycle that succeeds if nothing interferes, and the operator's writes in it. If the operator
-// doesn't carry out the change of one field, the lifecycle omits that change, so the flaw doesn't hide others.
-// undisturbed returns errNotTried if every lifecycle fails even when undisturbed: other behaviours report the reason, and
-// a disturbance wouldn't show more.
+// doesn't carry out the changes of some fields, the lifecycle omits those changes, so the flaw doesn't hide others.
+// undisturbed returns errNotTried if every lifecycle that it plays fails even when undisturbed: other behaviours report
+// the reason, and a disturbance wouldn't show more.
 func undisturbed(ctx context.Context, runner *trial.Runner) (*lifecycle, []write, error) {
 	found, err := runner.Once("life", func() (any, error) {
 		change, err := runner.OtherSpec(ctx)
@@ -86,8 +86,8 @@ func changeInPlace(ctx context.Context, runner *trial.Runner) (map[string]any, e
 	return change, err
 }
 
-// changeUndisturbed changes the sample's spec, and returns an error unless the resource then reaches the same final
-// state as a new one with that spec.
+// changeUndisturbed changes the sample's spec, and returns an error unless the change has an effect, and the resource
+// then reaches the same final state as a new one with that spec.
 func changeUndisturbed(ctx context.Context, runner *trial.Runner, spec map[string]any) error {
 	life, err := newLifecycle(ctx, runner, spec)
 	if err != nil {

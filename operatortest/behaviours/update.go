@@ -164,7 +164,7 @@ func tryImmutable(ctx context.Context, runner *trial.Runner, known *specgen.Spec
 func refuses(ctx context.Context, t *trial.Trial, resource *unstructured.Unstructured, candidate specgen.Candidate) error {
 	err := t.Allows(ctx, resource, candidate.To)
 	if err == nil {
-		return fmt.Errorf("expected the API server to refuse a change of %s, which Operator.Immutable forbids\nfound that it accepts it: "+
+		return fmt.Errorf("expected the API server to refuse a change of %s, which Operator.Immutable forbids\nfound that it accepts the change: "+
 			"is a rule such as self == oldSelf missing from the definition?", candidate.What)
 	}
 	if !trial.Refused(err) {
