@@ -12,7 +12,7 @@ import (
 )
 
 // DescribeChildren defines the specs in which someone else changes or deletes the samples' children, or takes the name of
-// a child.
+// a child, and the spec in which a resource is deleted.
 func DescribeChildren(o Operator) {
 	for _, child := range o.Children {
 		ginkgo.It("recreates "+child.Name+" when someone deletes it", func(ctx ginkgo.SpecContext) {

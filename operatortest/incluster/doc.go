@@ -1,7 +1,7 @@
 // Package incluster tests an operator as a cluster runs it: in pods, from an
-// image, with only the permissions of its own roles. Package operatortest runs the
-// operator inside the test process, where it can be delayed and killed at each of
-// its writes; these specs see only what the API server shows.
+// image, with only the permissions of its own roles. Package behaviours runs the
+// operator beside the tests, where it can be delayed and killed at each of its
+// writes; these specs see only what the API server shows.
 //
 // A suite describes the deployed operator as an [Operator], and puts the shared
 // specs before and after its own into one Ordered container, because they follow
@@ -15,17 +15,17 @@
 //		incluster.DescribeEnd(foo)      // removes it
 //	})
 //
-// The specs do what you would do: they run kubectl and the targets of the project's Makefile, and print these
+// The specs do what you would do: they run kubectl and the targets of the project's Makefile, and print most of these
 // commands. `make test-e2e` prepares a cluster, loads the image and meets the requirements of [Check].
 //
 // # Behaviours
 //
-//	arrival     both replicas become ready, in a namespace that accepts only restricted pods, and one holds the Lease
+//	arrival     all replicas become ready, in a namespace that accepts only restricted pods, and one holds the Lease
 //	metrics     are served over TLS, to clients that the cluster allows to read them
 //	drift       a child that is deleted or changed is restored
 //	collision   an object controlled by someone else that has a child's name is left alone and reported;
 //	            once it is deleted, the resource recovers; when the resource is deleted, so are its children
-//	failover    the leader's pod is deleted: the other replica takes the Lease, which changes hands once, and continues
+//	failover    the leader's pod is deleted: another replica takes the Lease, which changes hands once, and continues
 //	drain       the same when the leader's node is drained; needs two nodes that accept pods
 //	end         no container of the operator was restarted, and undeploying leaves nothing behind
 package incluster

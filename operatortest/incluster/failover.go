@@ -12,14 +12,14 @@ import (
 
 // DescribeFailover defines the specs in which the leader's pod is deleted, or its node is drained.
 func DescribeFailover(o Operator) {
-	ginkgo.It("continues in the other pod when the leader's pod is deleted", func(ctx ginkgo.SpecContext) {
+	ginkgo.It("continues in another pod when the leader's pod is deleted", func(ctx ginkgo.SpecContext) {
 		o.fails(ctx, "failover by pod deletion", func(ctx context.Context, leader string) error {
 			_, err := TryKubectl(ctx, "delete", "pod", leader, "--namespace="+o.Namespace)
 			return err
 		})
 	}, ginkgo.SpecTimeout(Timeout))
 
-	ginkgo.It("continues in the other pod when the leader's node is drained", func(ctx ginkgo.SpecContext) {
+	ginkgo.It("continues in another pod when the leader's node is drained", func(ctx ginkgo.SpecContext) {
 		if nodes := workers(ctx); len(nodes) < 2 {
 			ginkgo.Skip(fmt.Sprintf("left out: draining a node needs two nodes that accept pods, and there is only %d", len(nodes)))
 		}
@@ -36,7 +36,7 @@ func DescribeFailover(o Operator) {
 	}, ginkgo.SpecTimeout(2*Timeout))
 }
 
-// fails removes the leader in the given way, and waits until the other replica has the Lease and repairs a child.
+// fails removes the leader in the given way, and waits until another replica has the Lease and recreates a child.
 func (o Operator) fails(ctx ginkgo.SpecContext, what string, takeAway func(ctx context.Context, leader string) error) {
 	ginkgo.GinkgoHelper()
 	o.WaitForRollout(ctx)

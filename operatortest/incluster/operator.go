@@ -36,7 +36,7 @@ type Operator struct {
 	// ManagedBy is the value of the label app.kubernetes.io/managed-by on everything that the operator creates,
 	// and ChildKinds are the kinds of these objects, as an argument of `kubectl get`.
 	ManagedBy, ChildKinds string
-	// Collision describes a resource whose child's name is taken. Nil leaves out this spec.
+	// Collision describes a resource whose child's name is taken. Nil leaves out the specs about this resource.
 	Collision *Collision
 }
 

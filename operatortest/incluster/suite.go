@@ -31,8 +31,8 @@ func Run(t *testing.T, name string) {
 	ginkgo.RunSpecs(t, name)
 }
 
-// Check fails if a variable that `make test-e2e` sets is missing, if the cluster's nodes are simulated, or if the
-// cluster already contains something that the specs remove at the end.
+// Check fails if the variable KUBECONFIG or IMG is missing, if the cluster's nodes are simulated, or if the cluster
+// already contains something that the specs remove at the end.
 func Check(ctx context.Context, o Operator) {
 	ginkgo.GinkgoHelper()
 	for _, name := range []string{"KUBECONFIG", "IMG"} {
