@@ -21,8 +21,9 @@ import (
 	"example.com/operator-workshop/operatortest/process"
 )
 
-// File is the content of operatortest.yaml. It has the fields of [operatortest.Operator], with CEL expressions in place of
-// functions. In an expression, object is the resource with all its fields. Paths are relative to the file's folder.
+// File is the content of operatortest.yaml. It has most fields of [operatortest.Operator], with CEL expressions,
+// objects or rules in place of functions, and fields that say how to start the process. In an expression, object is the
+// resource with all its fields. Paths are relative to the file's folder.
 type File struct {
 	// CRDs are files and folders with the operator's CustomResourceDefinitions.
 	CRDs []string `json:"crds"`
@@ -75,7 +76,8 @@ type File struct {
 	Children []Child `json:"children,omitempty"`
 	// MaxWrites is how many writes may take effect before a new resource has converged. Events and Leases don't count.
 	MaxWrites int `json:"maxWrites,omitempty"`
-	// Drains means that the operator finishes the queued work before it exits. controller-runtime's manager doesn't.
+	// Drains means that the operator finishes the queued work and writes its Events before it exits. controller-runtime's
+	// manager does neither.
 	Drains bool `json:"drains,omitempty"`
 	// Values are sensible values of spec fields, by paths such as spec.image, spec.pools[].size or spec.labels.*. Without
 	// them, the kit generates values from the field's schema.
@@ -100,15 +102,15 @@ type File struct {
 	// Seed is the seed of random specs. If it is zero, the kit uses 1.
 	Seed int64 `json:"seed,omitempty"`
 	// MaxPause is the longest time, such as 5s, for which the operator may do nothing although it has something left to
-	// do: the interval at which it polls or requeues. If the operator pauses for longer than that, the kit stops
-	// waiting, even before Timeout.
+	// do: the interval at which it polls or requeues. If the operator pauses for longer than that, the kit may stop
+	// waiting before Timeout.
 	MaxPause string `json:"maxPause,omitempty"`
 	// Timeout bounds each wait for the operator, such as 30s. If it is empty, the environment variable
 	// OPERATORTEST_TIMEOUT applies, or else one minute.
 	Timeout string `json:"timeout,omitempty"`
 }
 
-// Child is a kind of object that the operator creates.
+// Child is an object that the operator creates for a resource.
 type Child struct {
 	// APIVersion and Kind identify the object's type, such as apps/v1 and Deployment.
 	APIVersion string `json:"apiVersion"`

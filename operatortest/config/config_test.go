@@ -80,7 +80,7 @@ normalize:
 	}))
 }
 
-func TestResync(t *testing.T) {
+func TestResyncWithArgumentsIsNotLeftOut(t *testing.T) {
 	g := NewWithT(t)
 	operator, _, err := load(t, least+`resync: ["--resync={{.Resync}}"]`)
 	g.Expect(err).NotTo(HaveOccurred())

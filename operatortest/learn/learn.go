@@ -154,7 +154,7 @@ func Learn(ctx context.Context, options Options) (content []byte, err error) {
 	return described.render()
 }
 
-// file returns the fields that the options determine, with paths relative to Dir.
+// file returns the fields that the options determine. Relative paths become relative to Dir.
 func (o Options) file() (config.File, error) {
 	made := config.File{Command: slices.Clone(o.Command)}
 	dir, err := filepath.Abs(o.Dir)

@@ -15,7 +15,8 @@ import (
 // child is an object that the operator created, as it was in each run.
 type child struct {
 	kind schema.GroupVersionKind
-	// name lists CEL expressions for the child's name, the likeliest first. It is empty if the name is generated.
+	// name lists CEL expressions for the child's name, the likeliest first. It is empty if the name is generated, or if
+	// only one run created the child.
 	name []string
 	// first and second are the object in each run. If only one run created it, first is that run's object, and second is
 	// nil.

@@ -96,7 +96,7 @@ webhooks: {{yaml .Webhooks}}
 {{- if .Roles}}
 roles: {{yaml .Roles}}
 {{- with .OtherRoles}}
-# Left out, because no binding gives these roles to a ServiceAccount, or because their names show that they are for users: {{range $i, $role := .}}{{if $i}}, {{end}}{{$role}}{{end}}
+# Left out, because no binding gives the roles in these files to a ServiceAccount, or because the roles' names show that they are for users: {{range $i, $role := .}}{{if $i}}, {{end}}{{$role}}{{end}}
 {{- end}}
 {{- else}}
 # Without roles, the operator may do everything, and no behaviour checks whether its roles suffice.

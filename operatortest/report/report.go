@@ -23,13 +23,14 @@ type Result string
 const (
 	Passed Result = "passed"
 	Failed Result = "failed"
-	// NotTried means that the operator lacks a behaviour that this one requires, or that a trial had nothing to disturb.
+	// NotTried means that the operator lacks a behaviour that this one requires, or that a trial could prove nothing, for
+	// example because there was nothing to disturb.
 	NotTried Result = "not tried"
 	// LeftOut means that a behaviour was not tried, for the reason given.
 	LeftOut Result = "left out"
 )
 
-// Report contains the results of all behaviours.
+// Report contains the results of the selected behaviours.
 type Report struct {
 	Began time.Time `json:"began"`
 	// Seconds is how long everything took.
