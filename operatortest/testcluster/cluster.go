@@ -7,14 +7,15 @@
 //
 // The programs come from the folder that KUBEBUILDER_ASSETS names, or else from bin/ in the root of the workshop's
 // repository. They listen on free ports of 127.0.0.1, keep their files in one temporary folder, and run until
-// [Cluster.Stop]. If the test process is killed, a watchdog ends them.
+// [Cluster.Stop]. If the test process is killed, a watchdog ends them. With [ScratchVariable], later processes may
+// share them, and Stop leaves them running.
 //
-// A pod becomes ready as soon as it is bound to a node, whatever its image. [Cluster.Stages] adds rules for pods that must
-// behave differently.
+// A pod becomes ready as soon as it is bound to a node, whatever its image, except [UnpullableImage]. [Cluster.Stages]
+// adds rules for pods that must behave differently.
 //
 // Custom resource definitions given in [Cluster.CRDs] are installed before the controller manager starts, so that its garbage
 // collector knows them from the start. The collector takes up to about 30 seconds to notice a definition that is
-// installed later; until then it doesn't collect the children of that kind of object.
+// installed later; until then it doesn't collect the children of that definition's objects.
 //
 // With USE_EXISTING_CLUSTER=true nothing is started. The tests run on the cluster that KUBECONFIG names; [Cluster.Stop]
 // removes the definitions and webhooks that [Cluster.Start] created there. Definitions that were there before stay, and
@@ -71,7 +72,8 @@ type Cluster struct {
 	Nodes int
 	// Stages are files with further rules for simulated pods, as objects of kwok's
 	// kind Stage. A rule can, for example, keep pods with a certain image from becoming ready. A rule with
-	// a weight takes precedence over the kit's own rules, which have none. Stages have no effect on an existing cluster.
+	// a weight takes precedence over the kit's rules for ordinary pods, which have none. Stages have no effect on an
+	// existing cluster.
 	Stages []string
 	// APIServerFlags are further flags of kube-apiserver, by their names without
 	// dashes, such as those of its audit log. They have no effect on an existing cluster. The kit always enables the
@@ -136,7 +138,7 @@ func (c *Cluster) start(ctx context.Context) error {
 	return c.startExisting(ctx)
 }
 
-// Stop ends everything that Start started and removes its files, except that a shared control plane keeps running. In
+// Stop ends everything that Start started and removes its files, except that a shared control plane keeps running. From
 // an existing cluster, it removes what the tests created. Calling it again, or without Start, does nothing.
 func (c *Cluster) Stop() error {
 	errs := []error{c.removeLeftovers()}

@@ -30,7 +30,7 @@ func (c *Cluster) startExisting(ctx context.Context) error {
 	rules := &clientcmd.ClientConfigLoadingRules{Precedence: strings.Split(kubeconfig, string(os.PathListSeparator))}
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
 	if clientcmd.IsEmptyConfig(err) || errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("%s=%s names no kubeconfig: bring up a cluster first", KubeconfigVariable, kubeconfig)
+		return fmt.Errorf("%s=%s names no kubeconfig: correct the path, or bring up a cluster first", KubeconfigVariable, kubeconfig)
 	}
 	if err != nil {
 		return fmt.Errorf("read the kubeconfig %s: %w", kubeconfig, err)

@@ -21,7 +21,7 @@ func TestStartOnAnExistingClusterNeedsAKubeconfig(t *testing.T) {
 	t.Setenv(ExistingVariable, "true")
 	cases := map[string]struct{ kubeconfig, want string }{
 		"no kubeconfig is named":  {"", "USE_EXISTING_CLUSTER=true needs KUBECONFIG to name the cluster's kubeconfig"},
-		"the file does not exist": {"testdata/absent", "KUBECONFIG=testdata/absent names no kubeconfig: bring up a cluster first"},
+		"the file does not exist": {"testdata/absent", "KUBECONFIG=testdata/absent names no kubeconfig: correct the path, or bring up a cluster first"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

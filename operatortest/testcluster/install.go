@@ -45,8 +45,8 @@ func storedKind(definition *apiextensionsv1.CustomResourceDefinition) schema.Gro
 	return kind
 }
 
-// RemoveOnStop records an object that Stop must remove. The test process's own cluster doesn't need that: it is
-// removed as a whole. Trials may call it concurrently.
+// RemoveOnStop records an object that Stop must remove from an existing cluster. On any other cluster, it does nothing,
+// because such a cluster is removed as a whole. Trials may call RemoveOnStop concurrently.
 func (c *Cluster) RemoveOnStop(object client.Object) {
 	if c.Existing {
 		c.mu.Lock()
