@@ -102,7 +102,7 @@ func (p *crashPoint) wordsFor(request traffic.Request) string {
 	return strings.TrimSpace(request.Kind() + " " + name)
 }
 
-// normal returns a text without the trial's namespace and without UIDs.
+// normal returns a text with placeholders for the trial's namespace and for UIDs.
 func (p *crashPoint) normal(text string) string {
 	return state.WithoutUIDs(strings.ReplaceAll(text, p.namespace, "<namespace>"))
 }

@@ -208,7 +208,7 @@ func (s *session) wait(ctx context.Context, b behaviour) error {
 	}
 }
 
-// end cancels the remaining trials, for which no one is waiting any more, and waits for them.
+// end cancels the remaining trials, whose results no one needs any more, and waits until they have ended.
 func (s *session) end() {
 	s.cancel()
 	s.others.Wait()

@@ -49,7 +49,7 @@ var _ = pooledIt("a broken operator's failing trials are all listed, not only th
 		`(?s)the operator was running all the time.*3 more failed:\n  deletion/the-operator-is-down: .*\n  deletion/another-finalizer-holds-it: .*\n  deletion/what-is-outside-`)))
 })
 
-var _ = pooledIt("a trial that comes after another one can be run alone", func(ctx context.Context, g Gomega) {
+var _ = pooledIt("a trial that normally follows another one can be run alone", func(ctx context.Context, g Gomega) {
 	var begun, ended atomic.Int32 // of the behaviour's own trials
 	made, err := Run(ctx, gadgetOperator(""), cluster, Options{Trial: "crash/after-create-configmaps-settings", OnTrial: func(behaviour string, isEnd bool) {
 		switch {

@@ -13,7 +13,7 @@ import (
 const (
 	// ExistingVariable is the environment variable that makes Start use KUBECONFIG's cluster, if its value is true.
 	ExistingVariable = "USE_EXISTING_CLUSTER"
-	// KubeconfigVariable names the kubeconfig of that cluster.
+	// KubeconfigVariable is the environment variable that names the kubeconfig of that cluster.
 	KubeconfigVariable = "KUBECONFIG"
 )
 
