@@ -164,7 +164,7 @@ var _ = Describe("the kubeconfig", func() {
 		Expect(secret.Data).To(Equal(map[string][]byte{kubeconfigKey: second}))
 	}, SpecTimeout(specTimeout))
 
-	DescribeTable("is not written if, since the operator last looked,", func(ctx SpecContext, exists bool, meanwhile func(context.Context, *corev1.Secret) error) {
+	DescribeTable("is not written after a change that the operator has not seen:", func(ctx SpecContext, exists bool, meanwhile func(context.Context, *corev1.Secret) error) {
 		kluster := create(ctx, cluster.Namespace(ctx), "shop") // without an owner, Kubernetes would delete the Secret
 		clients, err := newClients(cluster.Config)
 		Expect(err).NotTo(HaveOccurred())
