@@ -135,8 +135,8 @@ func (c *controller) stop() {
 	c.kubeInformers.Shutdown()
 }
 
-// work runs the workers until ctx ends, and then until the queue is empty. Requests in progress may finish. They are
-// aborted only if leading ends, or if the drain timeout expires, which is an error.
+// work runs the workers until ctx ends, and then until the queue is empty. If leading ends first, or the drain timeout
+// expires, work aborts the requests in progress and leaves the rest of the queue. Only the timeout is an error.
 //
 //workshop:step 2.8b
 func (c *controller) work(ctx, leading context.Context, recorder events.EventRecorder) error {
@@ -179,8 +179,8 @@ func (c *controller) work(ctx, leading context.Context, recorder events.EventRec
 }
 
 // processNext takes one key from the queue and syncs it. It returns false when the
-// queue is shut down and empty, or when ctx has ended. The queue never gives a key to
-// two workers at a time.
+// queue is shut down and empty, or if ctx has ended before the sync. The queue never
+// gives a key to two workers at a time.
 //
 //workshop:step 2.8a
 func (c *controller) processNext(ctx context.Context) bool {

@@ -55,7 +55,7 @@ type recorder struct {
 	events   typedeventsv1.EventsV1Interface
 	instance string
 	queue    chan *eventsv1.Event
-	// series holds the series written so far. Only the writer's goroutine uses the map.
+	// series holds the series written since the map was last cleared. Only the writer's goroutine uses the map.
 	series map[seriesKey]series
 	// abort cancels the writes. The writer closes stopped when it ends.
 	abort   context.CancelFunc
@@ -138,7 +138,8 @@ func (r *recorder) newEvent(regarding, related runtime.Object) (*eventsv1.Event,
 	}, nil
 }
 
-// write creates or counts the event, and retries after errors that may be temporary.
+// write creates or counts the event, and retries after errors that may be temporary. If the namespace is being deleted,
+// write drops the event without an error.
 func (r *recorder) write(ctx context.Context, event *eventsv1.Event) error {
 	worthRetrying := func(err error) bool { return ctx.Err() == nil && !isRefusal(err) && !isNamespaceTerminating(err) }
 	err := retry.OnError(eventBackoff, worthRetrying, func() error { return r.createOrCount(ctx, event) })
@@ -166,7 +167,7 @@ func (r *recorder) createOrCount(ctx context.Context, event *eventsv1.Event) err
 		if !apierrors.IsNotFound(err) {
 			return err
 		}
-		// The Event has expired, as Events do after an hour by default.
+		// The Event is gone: by default, Events expire after an hour.
 	}
 	_, err := client.Create(ctx, event, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) { // it exists if the reply to an earlier try was lost

@@ -62,8 +62,8 @@ func (c *controller) deploymentUpdated(before, after any) {
 	c.deploymentChanged(newer)
 }
 
-// deploymentChanged queues the Foo that controls the Deployment, and the Foos that ask for its name, because one of
-// them may be waiting for it.
+// deploymentChanged queues the Foo that controls the Deployment, and the Foos whose spec names it, because one of them
+// may be waiting for the name.
 //
 //workshop:step 2.12a
 func (c *controller) deploymentChanged(object any) {

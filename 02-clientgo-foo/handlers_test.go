@@ -13,8 +13,9 @@ import (
 	listers "example.com/operator-workshop/02-clientgo-foo/pkg/generated/listers/example/v1alpha1"
 )
 
-// newHandlers returns a controller with the caches and the queue that event handlers use. It knows the Foos front,
-// which controls the Deployment web, and waiting, whose spec names the same Deployment, and a Foo in another namespace.
+// newHandlers returns a controller with the caches and the queue that event handlers use. It knows three Foos:
+// front, which controls the Deployment web; waiting, whose spec names the same Deployment; and a Foo in another
+// namespace.
 func newHandlers(t *testing.T) *controller {
 	index := unlisted{cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{byDeploymentName: indexByDeploymentName}), t}
 	waiting := storedFoo()
@@ -103,7 +104,7 @@ func TestHandlers(t *testing.T) {
 			event: func(c *controller) { c.deploymentUpdated(formerDeployment(), inVersion("3", formerDeployment())) },
 			want:  []string{"front"},
 		},
-		"a resync of a Deployment": {
+		"an unchanged Deployment arrives again": {
 			event: func(c *controller) { c.deploymentUpdated(formerDeployment(), formerDeployment()) },
 		},
 		"a Deployment loses its owner": {

@@ -33,7 +33,7 @@ type lease struct {
 	health  *leaderelection.HealthzAdaptor
 	// leading receives the context that ends when the Lease is lost.
 	leading chan context.Context
-	// stop ends the elector, which then closes stopped. Both are nil before acquire.
+	// stop ends the elector, and stopped is closed once the elector has ended. Both are nil before acquire.
 	stop    context.CancelFunc
 	stopped chan struct{}
 }

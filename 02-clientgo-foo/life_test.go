@@ -24,7 +24,7 @@ var _ = Describe("the defaults", func() {
 })
 
 var _ = Describe("the controller", func() {
-	It("creates the Deployment, emits one event, and then writes nothing", func(ctx SpecContext) {
+	It("creates the Deployment, emits one event, and writes nothing after a restart", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		stop := startController(testOptions(namespace))
 		foo := newFoo(namespace, "first", "web")

@@ -19,7 +19,7 @@ const (
 // syncDuration also counts the syncs: a histogram includes a count.
 var syncDuration = metrics.NewHistogramVec(&metrics.HistogramOpts{
 	Name:           "foo_reconcile_duration_seconds",
-	Help:           "How long it took to bring one Foo up to date, by result.",
+	Help:           "How long a sync of one Foo took, by result.",
 	Buckets:        metrics.ExponentialBuckets(0.0005, 4, 9), // 0.5 ms to 33 s
 	StabilityLevel: metrics.ALPHA,
 }, []string{"result"})

@@ -19,7 +19,7 @@ type options struct {
 	workers int
 	// resyncPeriod is how often every Foo is synced without an event. If it is 0, there are no resyncs.
 	resyncPeriod time.Duration
-	// drainTimeout bounds how long work in progress may take after the signal to stop.
+	// drainTimeout bounds how long the workers may go on after the signal to stop.
 	drainTimeout time.Duration
 }
 

@@ -18,7 +18,7 @@ import (
 )
 
 var _ = Describe("a change of spec.deploymentName", func() {
-	It("leaves the old Deployments alone until the new one has rolled out", func(ctx SpecContext) {
+	It("keeps the Deployment that serves until the new one has rolled out", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		startController(testOptions(namespace))
 		foo := newFoo(namespace, "renamed", "first")
@@ -85,8 +85,7 @@ var _ = Describe("a change of spec.deploymentName", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// refusePods makes the API server refuse further pods of Foos in the namespace until the object that it returns is
-// deleted.
+// refusePods makes the API server refuse further pods of Foos in the namespace until the returned object is deleted.
 func refusePods(ctx context.Context, namespace string) client.Object {
 	GinkgoHelper()
 	limit := &corev1.LimitRange{

@@ -69,8 +69,8 @@ func blockedStatus(foo *examplev1alpha1.Foo, blocker *blocker) *examplev1alpha1.
 	return status
 }
 
-// newStatus copies the Foo's status, so that conditions keep their transition times, and sets the fields that depend
-// only on the spec.
+// newStatus copies the Foo's status, so that conditions keep their transition times, and sets the fields that don't
+// depend on the Deployment.
 //
 //workshop:step 2.11a
 func newStatus(foo *examplev1alpha1.Foo) *examplev1alpha1.FooStatus {

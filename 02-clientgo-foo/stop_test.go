@@ -159,7 +159,8 @@ func electing(options options) options {
 	return options
 }
 
-// leaseHolder returns the identity of the replica that holds the Lease, or "" if there is none.
+// leaseHolder returns the identity of the replica that holds the Lease, or "" if there is none or the Lease can't
+// be read.
 func leaseHolder(ctx context.Context, namespace string) string {
 	lease := &coordinationv1.Lease{}
 	err := cluster.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: leaseName}, lease)

@@ -127,8 +127,8 @@ func TestErrorsOfTheAPIServer(t *testing.T) {
 	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
 	tests := map[string]struct {
 		err error
-		// After an expected error, the sync is retried without an error in the log. A refusal is reported in the status,
-		// and any other error is logged.
+		// The sync is retried after each of these errors. All but the expected ones are logged as errors, and a refusal is
+		// also reported in the status.
 		wantExpected, wantRefusal bool
 	}{
 		"someone else has changed the Deployment":    {err: apierrors.NewConflict(deployments, "web", errors.New("changed")), wantExpected: true},
@@ -137,7 +137,7 @@ func TestErrorsOfTheAPIServer(t *testing.T) {
 		"the cached Foo is stale":                    {err: errStaleCache, wantExpected: true},
 		"the namespace is terminating":               {err: terminating, wantExpected: true},
 		"the patch is for another object":            {err: invalid("metadata.uid"), wantExpected: true},
-		"a policy forbids the Deployment":            {err: apierrors.NewForbidden(deployments, "web", errors.New("quota")), wantRefusal: true},
+		"a quota forbids the Deployment":             {err: apierrors.NewForbidden(deployments, "web", errors.New("quota")), wantRefusal: true},
 		"a field is not valid":                       {err: invalid("spec.template"), wantRefusal: true},
 		"the API server has a problem":               {err: apierrors.NewInternalError(errors.New("etcd"))},
 		"the API server can't be reached":            {err: errors.New("connection refused")},

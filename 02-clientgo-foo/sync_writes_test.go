@@ -140,7 +140,7 @@ func TestSyncWaitsForItsStatus(t *testing.T) {
 	g.Expect(s.reasons).To(HaveLen(1), "the cache doesn't show the first status yet, so sync must not write a second one, see isStale in status.go")
 }
 
-func TestSyncWritesAStatusOnce(t *testing.T) {
+func TestSyncDoesNotWriteAnUnchangedStatus(t *testing.T) {
 	g := NewWithT(t)
 	deployment := storedDeployment()
 	s := newSyncer(g, t, []*appsv1.Deployment{deployment})

@@ -22,7 +22,7 @@ func configMap(name, resourceVersion string) corev1.ConfigMap {
 	}
 }
 
-// serveConfigMaps lists one ConfigMap, and sends some changes to every watch.
+// serveConfigMaps lists one ConfigMap, and sends some changes to each watch that follows a list.
 func serveConfigMaps(response http.ResponseWriter, request *http.Request) {
 	encoder := json.NewEncoder(response)
 	switch query := request.URL.Query(); {

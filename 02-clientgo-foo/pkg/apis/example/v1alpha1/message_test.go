@@ -18,7 +18,7 @@ func readFoo(g Gomega, content []byte) *Foo {
 	return foo
 }
 
-func TestSamplesHaveAMessage(t *testing.T) {
+func TestOnlyTheFullSampleHasAMessage(t *testing.T) {
 	g := NewWithT(t)
 	content, err := os.ReadFile(samples + "example_v1alpha1_foo_full.yaml")
 	g.Expect(err).NotTo(HaveOccurred())
