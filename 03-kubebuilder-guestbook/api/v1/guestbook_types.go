@@ -5,16 +5,17 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// ConditionReady is the type of the only condition that the controller sets. It is True while exactly the
-// desired number of pods exist, and all of them are ready and were created from the current settings. Pods that are
-// terminating or have finished don't count.
+// ConditionReady is the type of the only condition that the controller sets. It is True while neither the
+// Deployment nor the Service is blocked, exactly the desired number of pods exist, and all of them are ready and were
+// created from the current settings. Pods that are terminating or have finished don't count.
 const ConditionReady = "Ready"
 
 // Reasons of the condition Ready.
 const (
 	// ReasonAvailable goes with True: all pods serve the page.
 	ReasonAvailable = "Available"
-	// ReasonProgressing goes with False: pods are being created, replaced or removed.
+	// ReasonProgressing goes with False: pods are being created, replaced or removed, or the Deployment or the Service is
+	// being replaced.
 	ReasonProgressing = "Progressing"
 	// ReasonStalled goes with False: the Deployment reports that it makes no progress.
 	ReasonStalled = "Stalled"

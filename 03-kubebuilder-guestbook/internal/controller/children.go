@@ -24,8 +24,8 @@ import (
 // Some clusters, such as OpenShift, require this permission to set blockOwnerDeletion in an owner reference:
 // +kubebuilder:rbac:groups=webapp.my.domain,resources=guestbooks/finalizers,verbs=update
 
-// applyChildren creates or patches the children, each even if another one is blocked or fails. It returns the
-// Deployment, the first blocker, and the errors to retry.
+// applyChildren creates or patches each child, even if another one is blocked or fails. Without settings, it leaves the
+// Deployment as it is. It returns the Deployment, the first blocker, and the errors to retry.
 //
 //workshop:step 3.5f
 func (r *GuestbookReconciler) applyChildren(ctx context.Context, guestbook *webappv1.Guestbook) (*appsv1.Deployment, *explanation, error) {

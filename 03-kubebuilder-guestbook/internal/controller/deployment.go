@@ -39,8 +39,8 @@ func selectorLabels(guestbook *webappv1.Guestbook) map[string]string {
 }
 
 // newRevision returns the revision that the pods are created from: the Guestbook's UID, and a digest
-// of its spec, the image and the settings. Because of the UID, the terminating pods of a deleted
-// Guestbook of the same name do not count as pods of this one.
+// of its spec, the image and the settings. Because of the UID, pods that remain from a deleted
+// Guestbook of the same name count as old.
 //
 // It does not digest the pod template: Kubernetes' Go types change from release to
 // release, so with a digest of the template, an update of the library could replace every

@@ -73,7 +73,8 @@ func (r *GuestbookReconciler) Reconcile(ctx context.Context, request ctrl.Reques
 }
 
 // reconcile creates or patches the children, and writes the status. If a child
-// is blocked, the status says why. The queue retries the request after any error.
+// is blocked, the status says why. If there is an error but no blocker, the status
+// stays as it is. The queue retries the request after any error.
 //
 //workshop:step 3.5f
 func (r *GuestbookReconciler) reconcile(ctx context.Context, guestbook *webappv1.Guestbook) error {

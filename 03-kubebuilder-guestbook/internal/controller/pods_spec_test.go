@@ -178,7 +178,7 @@ func expectPodsNamed(ctx context.Context, guestbook *webappv1.Guestbook) {
 	})
 }
 
-// waitForNextSecond waits for the second after that in which the last pod became ready. The API records times in whole
+// waitForNextSecond waits until the second in which the last pod became ready is over. The API records times in whole
 // seconds, so pods that become ready from then on have a later time.
 func waitForNextSecond(ctx context.Context, guestbook *webappv1.Guestbook) {
 	GinkgoHelper()

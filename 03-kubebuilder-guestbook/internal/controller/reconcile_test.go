@@ -46,8 +46,7 @@ func requestFor(object client.Object) reconcile.Request {
 	return reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)}
 }
 
-// newGuestbook returns storedGuestbook without a resource version, because a client does not create an object that has
-// one.
+// newGuestbook returns storedGuestbook without a resource version, because an object that has one can't be created.
 func newGuestbook() *webappv1.Guestbook {
 	guestbook := storedGuestbook()
 	guestbook.ResourceVersion = ""
@@ -82,7 +81,7 @@ func recordWrites() (written *[]string, faults interceptor.Funcs) {
 	}
 }
 
-// failCreate makes each create fail with the error.
+// failCreate returns faults that make each create fail with the error.
 func failCreate(err error) interceptor.Funcs {
 	return interceptor.Funcs{
 		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return err },
@@ -174,7 +173,7 @@ func TestStatusPatchHasALock(t *testing.T) {
 	})
 	g.Expect(reconciler.updateStatus(t.Context(), guestbook, nil, newCondition(metav1.ConditionFalse, webappv1.ReasonProgressing, "rolling"))).To(Succeed())
 	g.Expect(sent).To(ContainSubstring(`"resourceVersion":"30"`), "the API server must refuse a status that was computed from an old Guestbook, see updateStatus in guestbook_controller.go")
-	g.Expect(sent).NotTo(ContainSubstring(`"spec"`), "the patch must contain only the status")
+	g.Expect(sent).NotTo(ContainSubstring(`"spec"`), "the patch must not contain the spec")
 }
 
 func TestNoEventWithoutAStatus(t *testing.T) {

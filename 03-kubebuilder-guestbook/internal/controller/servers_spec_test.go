@@ -189,7 +189,7 @@ func request(ctx context.Context, url, token string) (status int, body string, e
 	return response.StatusCode, string(content), err
 }
 
-// freeAddress returns an address on which no program listened a moment ago.
+// freeAddress returns an address that was free a moment ago.
 func freeAddress() string {
 	GinkgoHelper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

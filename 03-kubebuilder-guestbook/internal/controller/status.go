@@ -36,7 +36,7 @@ func observedCondition(guestbook *webappv1.Guestbook, deployment *appsv1.Deploym
 		return newCondition(metav1.ConditionFalse, webappv1.ReasonStalled, fmt.Sprintf("Deployment %q makes no progress: %s", deployment.Name, problem))
 	}
 	// The message has no numbers, because replicas and readyReplicas are in the status already.
-	return newCondition(metav1.ConditionFalse, webappv1.ReasonProgressing, "pods are being created or replaced")
+	return newCondition(metav1.ConditionFalse, webappv1.ReasonProgressing, "pods are being created, replaced or removed")
 }
 
 // explanation says why a child is blocked. The Guestbook's condition reports the reason and the message.

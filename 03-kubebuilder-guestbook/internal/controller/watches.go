@@ -48,7 +48,7 @@ func (r *GuestbookReconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// CacheByObject defines which objects the manager's cache holds, and which parts of them.
+// CacheByObject defines which pods the manager's cache holds, and which parts of pods and ConfigMaps.
 //
 //workshop:step 3.7a
 func CacheByObject() map[client.Object]cache.ByObject {

@@ -23,11 +23,11 @@ func TestContentChanged(t *testing.T) {
 		change func(*corev1.ConfigMap)
 		want   bool
 	}{
-		"a resync":                           {change: func(*corev1.ConfigMap) {}},
-		"a label changes":                    {change: func(settings *corev1.ConfigMap) { settings.Labels["team"], settings.ResourceVersion = "bank", "21" }},
-		"a text changes":                     {change: func(settings *corev1.ConfigMap) { settings.Data["index.html.template"] = "Hello" }, want: true},
-		"a binary value changes":             {change: func(settings *corev1.ConfigMap) { settings.BinaryData = nil }, want: true},
-		"a key that no page uses is removed": {change: func(settings *corev1.ConfigMap) { delete(settings.Data, "about.html.template") }, want: true},
+		"a resync":                  {change: func(*corev1.ConfigMap) {}},
+		"a label changes":           {change: func(settings *corev1.ConfigMap) { settings.Labels["team"], settings.ResourceVersion = "bank", "21" }},
+		"a text changes":            {change: func(settings *corev1.ConfigMap) { settings.Data["index.html.template"] = "Hello" }, want: true},
+		"a binary value is removed": {change: func(settings *corev1.ConfigMap) { settings.BinaryData = nil }, want: true},
+		"a key is removed":          {change: func(settings *corev1.ConfigMap) { delete(settings.Data, "about.html.template") }, want: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
