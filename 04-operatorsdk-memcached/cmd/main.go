@@ -1,5 +1,5 @@
-// Command manager runs the Memcached controller. For each Memcached, the controller keeps a Deployment,
-// a Service and a PodDisruptionBudget in line with the spec, and reports their state in the status.
+// Command manager runs the Memcached controller. For each Memcached, the controller keeps a Deployment, a Service
+// and, for more than one pod, a PodDisruptionBudget in line with the spec, and reports their state in the status.
 package main
 
 import (

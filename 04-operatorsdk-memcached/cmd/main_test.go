@@ -120,7 +120,7 @@ func TestReadEnvironment(t *testing.T) {
 		wantErr string
 	}{
 		"nothing is set":            {image: controller.DefaultImage},
-		"all is empty":              {environment: map[string]string{"WATCH_NAMESPACE": "", "MEMCACHED_IMAGE": ""}, image: controller.DefaultImage},
+		"both are empty":            {environment: map[string]string{"WATCH_NAMESPACE": "", "MEMCACHED_IMAGE": ""}, image: controller.DefaultImage},
 		"one namespace":             {environment: map[string]string{"WATCH_NAMESPACE": "shop"}, namespaces: []string{"shop"}, image: controller.DefaultImage},
 		"several namespaces":        {environment: map[string]string{"WATCH_NAMESPACE": "shop,bank"}, namespaces: []string{"shop", "bank"}, image: controller.DefaultImage},
 		"an empty name in the list": {environment: map[string]string{"WATCH_NAMESPACE": "shop,"}, wantErr: `WATCH_NAMESPACE=shop,: "" is not a namespace`},

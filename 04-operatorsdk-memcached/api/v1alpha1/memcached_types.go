@@ -6,7 +6,8 @@ import (
 )
 
 // Finalizer keeps a deleted Memcached until its pods have ended: when
-// `kubectl delete` returns, no client can reach the cache any more.
+// `kubectl delete` returns, no client can reach the cache any more. With
+// --cascade=orphan, the Memcached doesn't wait, and the pods stay.
 const Finalizer = "cache.example.com/finalizer"
 
 // Types of the conditions.
@@ -15,7 +16,8 @@ const (
 	// a quarter of them, rounded down, may be missing. It is False while someone else's
 	// object has the name of a child, because clients might find that object instead.
 	ConditionAvailable = "Available"
-	// ConditionProgressing is True while pods are being created, replaced or removed.
+	// ConditionProgressing is True while pods are being created, replaced or removed, or
+	// a child is being replaced. It is False while ConditionDegraded is True.
 	ConditionProgressing = "Progressing"
 	// ConditionDegraded is True while the Memcached differs from its spec and
 	// the operator can't fix that by itself.
@@ -28,19 +30,19 @@ const (
 	ReasonEnoughPods = "EnoughPods"
 	// ReasonTooFewPods: too few pods are ready.
 	ReasonTooFewPods = "TooFewPods"
-	// ReasonRollingOut: pods are being created, replaced or removed.
+	// ReasonRollingOut: pods are being created, replaced or removed, or a child is being replaced.
 	ReasonRollingOut = "RollingOut"
 	// ReasonRolledOut: exactly the desired pods exist, and all of them are ready and match the spec. Pods that are
 	// terminating or have finished don't count.
 	ReasonRolledOut = "RolledOut"
 	// ReasonNameTaken: an object has the name of a child, but the Memcached does not control it.
 	ReasonNameTaken = "NameTaken"
-	// ReasonRefused: the API server refuses a child because of a quota or a policy.
+	// ReasonRefused: the API server refuses a child, for example because of a quota or a policy.
 	ReasonRefused = "Refused"
 	// ReasonStalled: the Deployment reports that it makes no progress.
 	ReasonStalled = "Stalled"
-	// ReasonPodsFailing: a pod's container can't start, or has exited several times, most recently within the last ten
-	// minutes.
+	// ReasonPodsFailing: a pod's container can't start, or it isn't ready and has exited several times, most recently
+	// within the last ten minutes.
 	ReasonPodsFailing = "PodsFailing"
 	// ReasonAsExpected: nothing is wrong.
 	ReasonAsExpected = "AsExpected"

@@ -19,7 +19,7 @@ func TestAddToScheme(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(kinds).To(ConsistOf(schema.GroupVersionKind{Group: "cache.example.com", Version: "v1alpha1", Kind: kind}))
 	}
-	g.Expect(scheme.Recognizes(SchemeGroupVersion.WithKind("WatchEvent"))).To(BeTrue(), "clients need it to watch Memcacheds")
+	g.Expect(scheme.Recognizes(SchemeGroupVersion.WithKind("WatchEvent"))).To(BeTrue(), "clients need this kind to watch Memcacheds")
 }
 
 func TestMemcachedInJSON(t *testing.T) {

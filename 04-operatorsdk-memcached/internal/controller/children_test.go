@@ -44,19 +44,19 @@ func TestFindBlocker(t *testing.T) {
 		change     func(childObject)
 		wantReason string
 	}{
-		"the Memcached's own":                    {change: func(childObject) {}},
-		"the Memcached's own, being deleted":     {change: func(found childObject) { found.object.SetDeletionTimestamp(&now) }, wantReason: cachev1alpha1.ReasonRollingOut},
-		"without an owner":                       {change: unowned, wantReason: cachev1alpha1.ReasonNameTaken},
-		"without an owner, being deleted":        {change: func(found childObject) { unowned(found); found.object.SetDeletionTimestamp(&now) }, wantReason: cachev1alpha1.ReasonNameTaken},
-		"owned, but not controlled":              {change: owner(func(reference *metav1.OwnerReference) { reference.Controller = nil }), wantReason: cachev1alpha1.ReasonNameTaken},
-		"a deleted Memcached's of the same name": {change: owner(func(reference *metav1.OwnerReference) { reference.UID = "uid-of-deleted" }), wantReason: cachev1alpha1.ReasonRollingOut},
+		"the Memcached's own":                          {change: func(childObject) {}},
+		"the Memcached's own, being deleted":           {change: func(found childObject) { found.object.SetDeletionTimestamp(&now) }, wantReason: cachev1alpha1.ReasonRollingOut},
+		"without an owner":                             {change: unowned, wantReason: cachev1alpha1.ReasonNameTaken},
+		"without an owner, being deleted":              {change: func(found childObject) { unowned(found); found.object.SetDeletionTimestamp(&now) }, wantReason: cachev1alpha1.ReasonNameTaken},
+		"owned, but not controlled":                    {change: owner(func(reference *metav1.OwnerReference) { reference.Controller = nil }), wantReason: cachev1alpha1.ReasonNameTaken},
+		"that of a deleted Memcached of the same name": {change: owner(func(reference *metav1.OwnerReference) { reference.UID = "uid-of-deleted" }), wantReason: cachev1alpha1.ReasonRollingOut},
 		"another Memcached's": {change: owner(func(reference *metav1.OwnerReference) {
 			reference.UID, reference.Name = "uid-of-other", "other"
 		}), wantReason: cachev1alpha1.ReasonNameTaken},
-		"another kind's with the same name": {change: owner(func(reference *metav1.OwnerReference) {
+		"that of another kind with the same name": {change: owner(func(reference *metav1.OwnerReference) {
 			reference.UID, reference.Kind = "uid-of-other", "Cache"
 		}), wantReason: cachev1alpha1.ReasonNameTaken},
-		"a Memcached's of another group": {change: owner(func(reference *metav1.OwnerReference) {
+		"that of a Memcached of another group": {change: owner(func(reference *metav1.OwnerReference) {
 			reference.UID, reference.APIVersion = "uid-of-other", "example.org/v1"
 		}), wantReason: cachev1alpha1.ReasonNameTaken},
 	}

@@ -63,7 +63,7 @@ var _ = Describe("the conditions", func() {
 		expectEvents(ctx, memcached, "Normal EnoughPods", "Normal EnoughPods")
 	}, SpecTimeout(specTimeout))
 
-	It("report a container that keeps crashing, once", func(ctx SpecContext) {
+	It("report a container that keeps crashing, but not each crash", func(ctx SpecContext) {
 		needSimulatedPods()
 		namespace := cluster.Namespace(ctx)
 		startManager(cluster.Config, testOptions(namespace))

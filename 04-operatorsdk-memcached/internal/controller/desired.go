@@ -85,7 +85,8 @@ func setTemplate(template *corev1.PodTemplateSpec, memcached *cachev1alpha1.Memc
 // newRevision returns a hash, 16 hexadecimal digits, of the image and of the spec without its size.
 //
 // It does not hash the pod template: Kubernetes' Go types change from release to
-// release, so an update of the library would replace the pods of every Memcached.
+// release, so with a hash of the template, an update of the library could replace the
+// pods of every Memcached.
 //
 //workshop:step 4.9b
 func newRevision(memcached *cachev1alpha1.Memcached, image string) string {

@@ -134,7 +134,7 @@ func TestFinalizeReadsFromTheAPIServer(t *testing.T) {
 	g.Expect(memcached.Finalizers).To(ContainElement(cachev1alpha1.Finalizer), "read the Deployment from the API server, see endPods in finalizer.go")
 }
 
-// While the API server answers no request, the operator can't know whether a pod is left.
+// If a request fails, the operator can't know whether a pod is left.
 func TestFinalizeKeepsTheFinalizerIfARequestFails(t *testing.T) {
 	failed := errors.New("failed")
 	tests := map[string]struct {

@@ -1,5 +1,5 @@
-// Package controller reconciles Memcacheds: for each it keeps a Deployment, a
-// headless Service and a PodDisruptionBudget, and reports their state in the Memcached's status.
+// Package controller reconciles Memcacheds: for each it keeps a Deployment, a headless Service and, for more than one
+// pod, a PodDisruptionBudget, and reports their state in the Memcached's status.
 package controller
 
 import (

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// crashing is the message for a container that has exited more than once.
+	// crashing is the message for a container that exits again and again.
 	crashing = "its container keeps crashing"
 	// crashWindow is how long a container counts as crashing after its last
 	// exit. The kubelet uses the same time: it resets the back-off of a container

@@ -46,7 +46,7 @@ func statusOf(ctx context.Context, url string) (int, error) {
 	return response.StatusCode, nil
 }
 
-// freeAddress returns an address that nothing listened on a moment ago.
+// freeAddress returns an address that was free a moment ago.
 func freeAddress() string {
 	GinkgoHelper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
