@@ -1,7 +1,7 @@
 // Command foo-controller runs the controller of the kind Foo: for each Foo it
 // keeps one Deployment in line with the spec, and reports the result in the status.
 //
-// It is written with client-go alone, so that you can see every part of a controller:
+// It is written with client-go and no framework, so that you can see every part of a controller:
 // informers and listers (controller.go), event handlers (handlers.go), the work queue
 // and its workers (controller.go), the reconcile of one Foo (sync.go), the objects it
 // writes (deployment.go, status.go, events.go), leader election (lease.go), and the

@@ -30,7 +30,7 @@ func TestSetOwnedFields(t *testing.T) {
 		},
 		"the token is mounted": func(deployment *appsv1.Deployment) { deployment.Spec.Template.Spec.AutomountServiceAccountToken = nil },
 		"pods may run as root": func(deployment *appsv1.Deployment) { deployment.Spec.Template.Spec.SecurityContext.RunAsNonRoot = nil },
-		"pods have no seccomp": func(deployment *appsv1.Deployment) {
+		"pods have no seccomp profile": func(deployment *appsv1.Deployment) {
 			deployment.Spec.Template.Spec.SecurityContext.SeccompProfile = nil
 		},
 		"the image differs":  inContainer(func(container *corev1.Container) { container.Image = "other:1" }),

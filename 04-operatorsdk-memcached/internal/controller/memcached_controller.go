@@ -94,7 +94,7 @@ func (r *MemcachedReconciler) reconcile(ctx context.Context, memcached *cachev1a
 //workshop:markers 4.13
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch
 
-// listPods returns the pods with the Memcached's labels, terminating or not. A deletion waits until there are none.
+// listPods returns the pods with the Memcached's labels, terminating or not: a deletion waits for both.
 func (r *MemcachedReconciler) listPods(ctx context.Context, memcached *cachev1alpha1.Memcached) ([]corev1.Pod, error) {
 	pods := &corev1.PodList{}
 	err := r.List(ctx, pods, client.InNamespace(memcached.Namespace), client.MatchingLabels(selectorLabels(memcached)))

@@ -26,7 +26,7 @@ var _ = Describe("the manager", Ordered, func() {
 		Expect(strings.Fields(budgets)).To(ConsistOf("poddisruptionbudget.policy/memcached-full"), "only a Memcached with several pods may have a budget")
 	}, SpecTimeout(incluster.Timeout))
 
-	It("runs a memcached that answers in each pod, with the memory that the spec asks for", func(ctx SpecContext) {
+	It("makes memcached answer in each pod, with the memory that the spec asks for", func(ctx SpecContext) {
 		for _, pod := range podsOf(ctx, "memcached-full") {
 			Expect(ask(ctx, "pod/"+pod, "set greeting 0 0 5", "hello")).To(Equal("STORED"))
 			Expect(ask(ctx, "pod/"+pod, "get greeting")).To(Equal("VALUE greeting 0 5"))
