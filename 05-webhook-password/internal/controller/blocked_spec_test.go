@@ -73,7 +73,7 @@ var _ = Describe("a Password is blocked by", func() {
 		password := newImpossible(namespace, "impossible")
 		create(ctx, password)
 		expectState(ctx, password, "Failed Impossible")
-		Expect(problemOf(password)).To(Equal("spec.policy.length: Invalid value: 128: leaves 123 characters for letters, must be at most 52, because none may repeat"))
+		Expect(problemOf(password)).To(Equal("spec.policy.length: Invalid value: 128: leaves 123 characters for letters, but there are only 52, and none may repeat"))
 		Expect(password.Status.SecretName).To(BeEmpty())
 		expectRest(ctx)
 		Expect(count(terminalErrors)-terminal).To(And(BeNumerically(">=", 1), BeNumerically("<=", 2)), "there must be one error for the spec, and perhaps one for the status, see requeueBlocked in password_controller.go")

@@ -60,7 +60,7 @@ func Check(policy secretv1.PasswordPolicy, path *field.Path) field.ErrorList {
 	}
 	if available := len(lettersOf(policy)); letters > available {
 		problems = append(problems, field.Invalid(path.Child("length"), policy.Length,
-			fmt.Sprintf("leaves %d characters for letters, must be at most %d, because none may repeat", letters, available)))
+			fmt.Sprintf("leaves %d characters for letters, but there are only %d, and none may repeat", letters, available)))
 	}
 	return problems
 }

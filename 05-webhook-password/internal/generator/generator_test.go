@@ -91,13 +91,13 @@ func TestCheck(t *testing.T) {
 			change: func(p *secretv1.PasswordPolicy) {
 				p.Length, p.Require, p.Repeat = 53, nil, secretv1.RepeatForbidden
 			},
-			want: []string{"spec.policy.length: Invalid value: 53: leaves 53 characters for letters, must be at most 52, because none may repeat"},
+			want: []string{"spec.policy.length: Invalid value: 53: leaves 53 characters for letters, but there are only 52, and none may repeat"},
 		},
 		"more small letters than there are": {
 			change: func(p *secretv1.PasswordPolicy) {
 				p.Length, p.Require, p.Case, p.Repeat = 27, nil, secretv1.CaseLower, secretv1.RepeatForbidden
 			},
-			want: []string{"spec.policy.length: Invalid value: 27: leaves 27 characters for letters, must be at most 26, because none may repeat"},
+			want: []string{"spec.policy.length: Invalid value: 27: leaves 27 characters for letters, but there are only 26, and none may repeat"},
 		},
 	}
 	for name, test := range tests {
@@ -145,7 +145,7 @@ func TestEveryClass(t *testing.T) {
 		others := len(strings.Trim(generated, alphabet))
 		g.Expect(others).To(BeZero(), "8 of 8 characters should be of class %s, see Generate in generator.go", class)
 		//workshop:step 5.3a
-		g.Expect(Describe(policy)).NotTo(Equal(Describe(policyOf(func(p *secretv1.PasswordPolicy) { p.Length, p.Require = 8, nil }))), "a policy with %s is another policy, see Describe in generator.go", class)
+		g.Expect(Describe(policy)).NotTo(Equal(Describe(policyOf(func(p *secretv1.PasswordPolicy) { p.Length, p.Require = 8, nil }))), "a policy that asks for %s must have a different description, see Describe in generator.go", class)
 	}
 }
 

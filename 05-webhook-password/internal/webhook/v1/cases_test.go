@@ -21,7 +21,8 @@ type admissionCase struct {
 	new client.Object
 	// as is the user who sends the request. If it is empty, an administrator does.
 	as string
-	// unasked is true if a match condition keeps the API server from calling the webhook.
+	// unasked is true if a match condition keeps the API server from calling the webhook. The handlers don't get such a
+	// case.
 	unasked bool
 
 	// refused is a part of the error message, or empty if the request passes.
@@ -38,8 +39,8 @@ type admissionCase struct {
 const (
 	tooManyDigits  = "must be at most 10, because there are no more of class Digit, and none may repeat"
 	tooManySymbols = "must be at most 30, because there are no more of class Symbol, and none may repeat"
-	manyLetters    = "must be at most 52, because none may repeat"
-	manySmall      = "must be at most 26, because none may repeat"
+	manyLetters    = "but there are only 52, and none may repeat"
+	manySmall      = "but there are only 26, and none may repeat"
 	protected      = `metadata.annotations[secret.example.com/deletion-protection]: Forbidden: it is "enabled": remove the annotation first`
 
 	namespaceController = "system:serviceaccount:kube-system:namespace-controller"
@@ -101,7 +102,7 @@ func strengthCases() map[string]admissionCase {
 	}
 }
 
-// oldPolicyCases are about changes to objects that were stored unchecked.
+// oldPolicyCases are changes to stored objects, some of which were stored unchecked.
 func oldPolicyCases() map[string]admissionCase {
 	hopeless, weak := policy(53, 0, 0), policy(8, 0, 0)
 	return map[string]admissionCase{
