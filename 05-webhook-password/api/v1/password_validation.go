@@ -10,8 +10,8 @@ import (
 )
 
 // The bounds of a spec. The markers in password_types.go put the same bounds into the schema, but
-// the API server checks a request only against the schema of the request's version. No schema
-// checks a spec that was converted from another version, so the webhook checks it against these.
+// the API server checks a request only against the schema of the request's version. No schema checks
+// the result of a conversion, so the webhook and the controller check it against these.
 const (
 	minLength, maxLength = 8, 128
 	maxCount             = 128
@@ -23,7 +23,7 @@ func (s *PasswordSpec) ValidateSecretName(path *field.Path) field.ErrorList {
 	if s.SecretName == "" || len(validation.IsDNS1123Subdomain(s.SecretName)) == 0 {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(path, s.SecretName, "must be a DNS subdomain: lower case letters, digits, '-' and '.', at most 253")}
+	return field.ErrorList{field.Invalid(path, s.SecretName, "must be a DNS subdomain: lower case letters, digits, '-' and '.', at most 253 characters")}
 }
 
 // Validate returns an error for each value in the policy that is out of bounds, missing, unknown or a duplicate.

@@ -31,7 +31,7 @@ func sayTheSame() map[string]twins {
 		}
 	}
 	return map[string]twins{
-		"digits and symbols, none twice": pair(
+		"digits and symbols, no character twice": pair(
 			PasswordSpec{Length: 24, Digits: new(int32(6)), Symbols: new(int32(2)), CaseSensitive: new(true), DisallowRepeat: true},
 			secretv1.PasswordPolicy{
 				Length: 24, Require: []secretv1.Requirement{requirement("Digit", 6), requirement("Symbol", 2)},
