@@ -23,7 +23,8 @@ import (
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch
 
 // ensureSecret creates the Secret, or patches it if it differs. It returns the Password's own Secret, or nil if the
-// Password has none. If something blocks the Password, ensureSecret also returns a blockedError.
+// Password has none, its Secret is being deleted, or spec.secretName is invalid. If something blocks the Password,
+// ensureSecret also returns a blockedError.
 //
 //workshop:step 5.2a
 func (r *PasswordReconciler) ensureSecret(ctx context.Context, password *secretv1.Password) (*corev1.Secret, error) {
@@ -124,8 +125,8 @@ func (r *PasswordReconciler) findSecret(ctx context.Context, password *secretv1.
 	return secret, nil
 }
 
-// lookUp reads a Secret from the API server. It first reads only the metadata, to find out the owner. So the data of
-// other people's Secrets never reaches the operator.
+// lookUp reads a Secret from the API server. It first reads only the metadata, to find out the owner, and then reads the
+// data only if the Secret is the Password's own.
 //
 //workshop:step 5.3d
 func (r *PasswordReconciler) lookUp(ctx context.Context, key client.ObjectKey, password *secretv1.Password) (*corev1.Secret, error) {
@@ -239,8 +240,9 @@ func impossible(problems field.ErrorList) error {
 	return &blockedError{reason: secretv1.ReasonImpossible, message: problems.ToAggregate().Error()}
 }
 
-// asRefused turns an error into a blockedError if the API server understood the request but refused it. No event
-// announces that a quota or a policy has changed, so the request is retried with backoff.
+// asRefused turns a refusal by the API server into a blockedError. A refusal is Forbidden, Invalid or
+// RequestEntityTooLarge, unless the namespace is being deleted. No event announces that a quota or a policy has changed,
+// so the request is retried with backoff. asRefused returns any other error unchanged.
 func asRefused(err error) error {
 	//workshop:step 5.4d A refusal blocks the Password.
 	refused := apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err)

@@ -22,7 +22,7 @@ const (
 	policyAnnotation = "secret.example.com/policy"
 	// rotatedAtAnnotation is the time when the password was made, in RFC 3339.
 	rotatedAtAnnotation = "secret.example.com/rotated-at"
-	// fingerprintAnnotation is the signature over the password and the other annotations.
+	// fingerprintAnnotation is the signature over the password and the other two annotations.
 	fingerprintAnnotation = "secret.example.com/fingerprint"
 	// fingerprintKey names the entry in the Secret's data that holds the key of the fingerprint's HMAC. That key is
 	// text, because pods may load all entries of a Secret as environment variables (envFrom).

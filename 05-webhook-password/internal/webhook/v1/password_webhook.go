@@ -62,7 +62,8 @@ type PasswordCustomValidator struct{}
 
 var _ admission.Validator[*secretv1.Password] = (*PasswordCustomValidator)(nil)
 
-// ValidateCreate refuses a spec that can't be met, and warns of a policy whose passwords can be guessed.
+// ValidateCreate refuses an invalid name, an impossible policy and an invalid rotation, and warns of a policy whose
+// passwords can be guessed.
 //
 //workshop:step 5.6a
 func (*PasswordCustomValidator) ValidateCreate(_ context.Context, password *secretv1.Password) (admission.Warnings, error) {
