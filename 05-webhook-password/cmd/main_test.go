@@ -121,7 +121,7 @@ func TestProcessAsksForItsOwnLeaseAndSecrets(t *testing.T) {
 	g.Eventually(server.Requests).WithTimeout(managertest.Timeout).Should(And(
 		ContainElement(HavePrefix("GET /apis/coordination.k8s.io/v1/namespaces/shop/leases/password.example.com?")),
 		ContainElement(HavePrefix("GET /api/v1/secrets?")),
-	), "see LeaderElectionID in main.go")
+	), "see LeaderElectionID and ByObject in main.go")
 	g.Expect(server.Requests()).NotTo(ContainElement(And(HavePrefix("GET /api/v1/secrets?"), Not(ContainSubstring("labelSelector=app.kubernetes.io%2Fmanaged-by%3Dpassword-operator")))),
 		"other people's Secrets must stay out of the cache, see Cache in main.go")
 }
@@ -194,7 +194,7 @@ func TestProcessFailsInOneLine(t *testing.T) {
 	}
 }
 
-// protocolOf returns the protocol that a TLS server chooses, HTTP/2 or HTTP/1.1, or "" if nothing listens.
+// protocolOf returns the protocol that a TLS server chooses, "h2" or "http/1.1", or "" if no TLS server answers.
 func protocolOf(address string) string {
 	connection, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2", "http/1.1"}})
 	if err != nil {

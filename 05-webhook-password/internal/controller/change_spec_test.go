@@ -35,7 +35,7 @@ var _ = Describe("a change", func() {
 		expectEvents(ctx, password, "Normal Generated", "Normal PolicyChanged")
 	}, SpecTimeout(specTimeout))
 
-	It("of the password by hand leads to a new random password", func(ctx SpecContext) {
+	It("of the password or its annotations by hand leads to a new random password", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		startManager(cluster.Config, testOptions(namespace))
 		password := newPassword(namespace, "edited")
@@ -59,7 +59,7 @@ var _ = Describe("a change", func() {
 		}
 	}, SpecTimeout(specTimeout))
 
-	It("of other parts of the Secret is left alone, and the password stays", func(ctx SpecContext) {
+	It("of other parts of the Secret leads to no new password, and stays unless it removes the operator's label", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		startManager(cluster.Config, testOptions(namespace))
 		password := newPassword(namespace, "shared")

@@ -143,7 +143,7 @@ var _ = Describe("a Password", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// createAndLabel creates a Password, and changes it while the operator is reconciling it.
+// createAndLabel creates a Password, and labels it immediately, while the operator may be reconciling it.
 func createAndLabel(ctx context.Context, password *secretv1.Password) error {
 	if err := cluster.Client.Create(ctx, password); err != nil {
 		return fmt.Errorf("create: %w", err)

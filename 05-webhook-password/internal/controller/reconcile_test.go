@@ -133,7 +133,7 @@ func TestReconcileReturnsErrors(t *testing.T) {
 }
 
 // A process that is told to stop should finish a call that has begun. The call needs a deadline, because the API server
-// may not answer.
+// might never answer.
 func TestReconcileIsBounded(t *testing.T) {
 	g := NewWithT(t)
 	stopped, stop := context.WithCancel(t.Context())
@@ -200,7 +200,7 @@ func TestEnsureSecretIsBlocked(t *testing.T) {
 			blocked, isBlocked := errors.AsType[*blockedError](err)
 			g.Expect(isBlocked).To(BeTrue(), "ensureSecret should return a blockedError, see secret.go; it returns: %v", err)
 			g.Expect(blocked.reason).To(Equal(test.want))
-			g.Expect(secret != nil).To(Equal(test.has), "ensureSecret should return the Password's own Secret, for the status, even if the Password is blocked")
+			g.Expect(secret != nil).To(Equal(test.has), "ensureSecret must return the Password's own Secret, for the status, if the policy is impossible or spec.secretName has changed, and otherwise no Secret")
 			unchanged := secretOf(t, reconciler).ResourceVersion == before.ResourceVersion
 			g.Expect(unchanged).To(BeTrue(), "the operator must not write to this Secret, see ensureSecret in secret.go")
 		})
@@ -246,7 +246,7 @@ func TestEnsureSecretReplacesThePassword(t *testing.T) {
 	}
 }
 
-// Without the lock, the patch would undo a change that someone has made since the Secret was read.
+// Without the lock, the patch would overwrite a change that someone has made since the Secret was read.
 func TestPatchSecretIsRefusedIfTheSecretHasChanged(t *testing.T) {
 	g := NewWithT(t)
 	reconciler := testReconciler(t, interceptor.Funcs{}, sealedSecret(t))

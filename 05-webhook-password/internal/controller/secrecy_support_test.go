@@ -53,8 +53,8 @@ func watchDisclosures() {
 	follow(&eventsv1.EventList{}, func(event *eventsv1.Event) { disclosed.note(inEvent, asJSON(event)) })
 }
 
-// noteSecret records the values and the metadata of a Secret if the operator has made it, even if its label or its
-// owner was removed.
+// noteSecret records the password, the fingerprint's key and the metadata of a Secret if it has a fingerprint, even if
+// the operator's label or the owner was removed.
 func noteSecret(secret *corev1.Secret) {
 	if secret.Annotations["secret.example.com/fingerprint"] == "" {
 		return
@@ -65,7 +65,7 @@ func noteSecret(secret *corev1.Secret) {
 	disclosed.note(inMetadata, asJSON(&secret.ObjectMeta))
 }
 
-// follow calls handle with every version of the objects of the list's kind, until the suite ends. The API server ends a
+// follow calls handle with every new version of an object of the list's kind, until the suite ends. The API server ends a
 // watch now and then, and when a CRD changes; follow then starts a new one.
 func follow[T client.Object](list client.ObjectList, handle func(T)) {
 	GinkgoHelper()

@@ -140,7 +140,7 @@ func (c oneSecret) List(_ context.Context, list client.ObjectList, _ ...client.L
 	return nil
 }
 
-// Every reason that the API declares must be used.
+// The operator must use every reason and every state that the API declares, and no other reason.
 func TestEveryReasonIsUsed(t *testing.T) {
 	g := NewWithT(t)
 	impossible, taken, replaced := storedPassword(), sealedSecret(t), sealedSecret(t)

@@ -29,7 +29,7 @@ import (
 var (
 	scheme = newScheme()
 	logger = newLogger()
-	// The webhooks are those that kustomize builds from config/webhook.
+	// `make manifests` builds these webhook configurations from config/local.
 	cluster = &testcluster.Cluster{CRDs: operator.CRDs, Webhooks: []string{"../serving/webhooks.yaml"}, Scheme: scheme}
 )
 

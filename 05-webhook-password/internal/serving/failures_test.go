@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// faultyName is the name of the configuration that calls a faulty server, and of the webhook in it.
+// faultyName is the name of the configuration for a faulty server, and of the webhook in it.
 const faultyName = "faulty.example.com"
 
 // The texts that the API server of Kubernetes 1.37 puts before the reason.
@@ -36,7 +36,7 @@ const faultTimeout = 90 * time.Second
 
 var _ = Describe("the API server", func() {
 	for _, name := range slices.Sorted(maps.Keys(faults)) {
-		It("reports why a webhook does not answer: "+name, func(ctx SpecContext) {
+		It("reports why a call to a webhook fails: "+name, func(ctx SpecContext) {
 			namespace, fault := cluster.Namespace(ctx), faults[name]
 			Expect(api.Create(ctx, newPassword(namespace, "stored"))).To(Succeed())
 			url, bundle := fault.serve()
@@ -61,7 +61,7 @@ var _ = Describe("the API server", func() {
 			}).Should(Equal("no error"))
 			deregister(ctx)
 
-			By("refusing every request in a version other than the stored one")
+			By("refusing to read an object in a version other than the stored one")
 			setConversion(ctx, converter(url, bundle))
 			reason := cmp.Or(fault.conversion, fault.admission)
 			eventually(ctx, func(ctx context.Context) string {

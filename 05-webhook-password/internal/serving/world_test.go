@@ -37,7 +37,7 @@ func newAlphaPassword(namespace, name string) *secretv1alpha1.Password {
 	return &secretv1alpha1.Password{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 }
 
-// newImpossible returns a Password that asks for 11 different digits, which only the validating webhook refuses.
+// newImpossible returns a Password that only the validating webhook refuses: it asks for 11 different digits.
 func newImpossible(namespace string) *secretv1.Password {
 	password := newPassword(namespace, "impossible")
 	password.Spec.Policy = secretv1.PasswordPolicy{

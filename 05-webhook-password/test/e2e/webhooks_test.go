@@ -23,7 +23,7 @@ const (
 	// impossible asks for more different digits than there are.
 	impossible = `{apiVersion: secret.example.com/v1, kind: Password, metadata: {name: impossible},
 spec: {policy: {require: [{class: Digit, count: 11}], repeat: Forbidden}}}`
-	// weak is allowed, but can be guessed.
+	// weak is allowed, but its password can be guessed.
 	weak = `{apiVersion: secret.example.com/v1, kind: Password, metadata: {name: weak}, spec: {policy: {length: 8}}}`
 	// sound is a valid Password that causes no warning.
 	sound = `{apiVersion: secret.example.com/v1, kind: Password, metadata: {name: sound}}`

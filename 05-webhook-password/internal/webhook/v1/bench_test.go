@@ -14,7 +14,7 @@ import (
 )
 
 // BenchmarkAdmission measures how long a user waits for a create. It uses dry runs, so the
-// times don't include storing the object:
+// times don't include storing the object. To run it:
 //
 //	go test -run '^$' -bench Admission -benchtime=1000x ./internal/webhook/v1
 func BenchmarkAdmission(b *testing.B) {
@@ -66,7 +66,7 @@ func milliseconds(sorted []time.Duration, percent int) float64 {
 	return float64(sorted[(len(sorted)-1)*percent/100].Microseconds()) / 1000
 }
 
-// awaitAnswers waits until a default, a refusal and a warning show that the API server asks the webhooks or policies.
+// awaitAnswers waits until a default, a refusal and a warning show that the webhooks or the policies are in force.
 func (e *environment) awaitAnswers(ctx context.Context, namespace string) error {
 	if namespace == byNone {
 		return nil

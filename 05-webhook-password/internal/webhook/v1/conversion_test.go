@@ -65,7 +65,7 @@ var _ = Describe("the conversion of a Password", func() {
 		Expect(secretv1.PasswordStatus(spoke.Status)).To(Equal(hub.Status))
 	}, SpecTimeout(waitTimeout))
 
-	It("keeps what only the other version can express when one version is patched", func(ctx SpecContext) {
+	It("keeps secretName and rotation when v1alpha1 is patched, and the policy when v1 is patched", func(ctx SpecContext) {
 		hub := password("patched", secretName("login"), symbolsFirst(24, 2, 4), rotation)
 		hub.Namespace = byNone
 		createAndForget(ctx, hub)
@@ -85,7 +85,7 @@ var _ = Describe("the conversion of a Password", func() {
 	}, SpecTimeout(waitTimeout))
 
 	// The API server writes an unchanged object only if it is stored in a version other than the storage version.
-	It("rewrites an object that was stored as v1alpha1", func(ctx SpecContext) {
+	It("rewrites an object that is stored in a version other than the storage version", func(ctx SpecContext) {
 		hub := password("migrated", secretName("login"), policy(24, 4, 2), rotation)
 		hub.Namespace = byNone
 		createAndForget(ctx, hub)

@@ -117,7 +117,7 @@ func secretNameIn(object client.Object) string {
 	return ""
 }
 
-// clientFor makes a client that impersonates a user, and collects warnings.
+// clientFor makes a client that impersonates the user, if there is one, and collects warnings.
 func (e *environment) clientFor(user string) (client.Client, error) {
 	config := rest.CopyConfig(e.Config)
 	config.WarningHandlerWithContext = e.warnings

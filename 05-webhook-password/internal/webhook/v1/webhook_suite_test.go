@@ -42,8 +42,8 @@ func storeOld(ctx SpecContext, namespace string, c admissionCase) {
 	Expect(env.Client.Create(ctx, object)).To(Succeed(), "no two cases may use the same name")
 }
 
-// awaitAdmission waits until all rules are in force. The API server takes up to a
-// second to notice a new webhook or policy.
+// awaitAdmission waits until a few cases show that the webhooks and the policies are in force. The API server
+// takes up to a second to notice a new one.
 func awaitAdmission(ctx SpecContext) {
 	GinkgoHelper()
 	all := cases()
