@@ -72,8 +72,8 @@ func isLoopback(host string) bool {
 	return host == "localhost" || err == nil && address.IsLoopback()
 }
 
-// newConnector returns a function that opens a token's account. All accounts share their connections, and all accounts
-// with the same token share its request budget. The options must be valid.
+// newConnector returns a function that opens a token's account, and one that closes idle connections. All accounts share
+// their connections, and all accounts with the same token share its request budget. The options must be valid.
 func (o cloudOptions) newConnector() (open func(token string) cloud.CloudProvider, disconnect func()) {
 	base, _ := o.base()
 	transport := http.DefaultTransport.(*http.Transport).Clone()
@@ -175,7 +175,7 @@ var cloudRequests = metrics.NewCounterVec(&metrics.CounterOpts{
 
 func init() { legacyregistry.MustRegister(cloudRequests) }
 
-// limitedTransport sends the requests with one token no faster than the cloud allows, and counts them.
+// limitedTransport sends the requests with one token no faster than its tokenState allows, and counts them.
 type limitedTransport struct {
 	next  http.RoundTripper
 	token *tokenState

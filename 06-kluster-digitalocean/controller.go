@@ -114,7 +114,7 @@ func (c *controller) start(ctx context.Context) error {
 	return nil
 }
 
-// synced reports whether the caches are filled and every object in them has been queued.
+// synced reports whether the caches are filled and every object in them has reached its event handler.
 func (c *controller) synced() bool {
 	for _, handler := range c.handlers {
 		if !cache.IsDone(handler) {

@@ -107,7 +107,8 @@ func isExpected(err error) bool {
 	return gone || apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)
 }
 
-// isRefusal reports whether the API server refuses a request because of a policy, a quota or validation.
+// isRefusal reports whether the API server refuses a request as forbidden, for example because of a policy or a quota, or
+// as invalid. The refusal of a create in a terminating namespace doesn't count.
 func isRefusal(err error) bool {
 	return (apierrors.IsForbidden(err) || apierrors.IsInvalid(err)) && !isNamespaceTerminating(err)
 }

@@ -24,7 +24,8 @@ const (
 	kubeconfigKey = "kubeconfig"
 	// refreshAnnotation is the time, in RFC 3339, when the credentials must be replaced: some time before they expire.
 	refreshAnnotation = "inspirit941.dev/refresh-at"
-	// digestAnnotation is the checksum of the fetched kubeconfig: if it doesn't match, someone has edited the content.
+	// digestAnnotation is the checksum of the fetched kubeconfig: if the content doesn't match it, someone has edited one
+	// of the two.
 	digestAnnotation = "inspirit941.dev/kubeconfig-sha256"
 )
 
@@ -59,8 +60,8 @@ func (c *controller) ensureKubeconfig(ctx context.Context, kluster *klusterv1alp
 	return 0, true, c.writeKubeconfig(ctx, secret, newKubeconfigSecret(kluster, kubeconfig, c.options.clock.Now()))
 }
 
-// checkKubeconfig fails if the Secret can't be written because its name is taken, or because a quota or a policy
-// forbids it.
+// checkKubeconfig fails if the Secret can't be written, for example because its name is taken, or because a quota or a
+// policy forbids it.
 func (c *controller) checkKubeconfig(ctx context.Context, kluster *klusterv1alpha1.Kluster) error {
 	secret, err := c.findKubeconfig(ctx, kluster)
 	if err != nil {

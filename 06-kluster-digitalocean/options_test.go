@@ -55,7 +55,7 @@ func TestCommandRefuses(t *testing.T) {
 	}
 }
 
-func TestCloudIsAccepted(t *testing.T) {
+func TestCloudURLIsAccepted(t *testing.T) {
 	for _, address := range []string{
 		"https://api.digitalocean.com/", "https://api.example.com", "https://api.example.com:8443/",
 		"http://127.0.0.1:8080", "http://localhost:8080/", "http://[::1]:8080",

@@ -125,7 +125,7 @@ var _ = Describe("a cluster", func() {
 		change(ctx, lost, func() { lost.Spec.DeletionPolicy = klusterv1alpha1.DeletionOrphan })
 		expectDeleted(ctx, lost)
 
-		restored := newKluster(namespace, "shop") // a backup keeps the metadata and the spec, but neither the UID nor the status
+		restored := newKluster(namespace, "shop") // it gets the annotations and the spec from the backup, but a new UID and no status
 		restored.Annotations = lost.Annotations
 		Expect(cluster.Client.Create(ctx, restored)).To(Succeed())
 		ready := expectReason(ctx, restored, klusterv1alpha1.ReasonNotOwned)
@@ -181,7 +181,7 @@ var _ = Describe("a cluster", func() {
 })
 
 var _ = Describe("a paused Kluster", func() {
-	It("is left alone: not made, not changed, not deleted", func(ctx SpecContext) {
+	It("is left alone: its cluster is not created, changed or deleted", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		account := clouds.of(namespace)
 		startOperator(testOptions(namespace))

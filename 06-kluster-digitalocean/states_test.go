@@ -204,7 +204,7 @@ var _ = Describe("a cluster is made to match the spec", func() {
 		Entry("to latest, which any version satisfies", "1.35", "latest", "1.35.9-do.2", SpecTimeout(specTimeout)),
 	)
 
-	It("except for a downgrade, which the cloud refuses", func(ctx SpecContext) {
+	It("except for a downgrade, which is reported as refused", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		startOperator(testOptions(namespace))
 		kluster := newKluster(namespace, "shop")

@@ -14,7 +14,7 @@ import (
 	"example.com/operator-workshop/06-kluster-digitalocean/internal/cloud"
 )
 
-// unintelligible is the error for a successful response that contains no cluster.
+// unintelligible is the error for a successful response that contains no cluster, or not the requested one.
 var unintelligible = &cloud.Error{Problem: cloud.Unavailable, Message: "the answer holds no cluster"}
 
 // do sends a request and decodes the response into result, unless that is nil. It returns a *cloud.Error if the API
@@ -97,7 +97,8 @@ func messageOf(answer *godo.ErrorResponse) string {
 // requests by the hour.
 const maxRetryAfter = time.Hour
 
-// RetryAfter returns how long a response asks the client to wait, at most an hour. Zero means that it doesn't ask.
+// RetryAfter returns how long a response asks the client to wait, at most an hour. It returns zero if the header is
+// missing, or is not a valid number of seconds.
 //
 //workshop:step 6.8a
 func RetryAfter(header http.Header) time.Duration {

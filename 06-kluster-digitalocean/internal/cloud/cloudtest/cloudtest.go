@@ -67,7 +67,7 @@ func Run(t *testing.T, open func(*testing.T) World) {
 		"a spec is refused, and nothing is created":               testRefused,
 		"a pool is not given other machines":                      testOtherSize,
 		"a busy cloud may say how long to wait":                   testBusy,
-		"a cloud is unavailable":                                  testUnavailable,
+		"a cloud is unavailable, and nothing is created":          testUnavailable,
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) { test(t, open(t)) })

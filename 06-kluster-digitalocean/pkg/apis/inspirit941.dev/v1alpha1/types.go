@@ -5,7 +5,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Finalizer keeps a deleted Kluster until the cloud reports that its cluster is gone.
+// Finalizer keeps a deleted Kluster until its cluster is gone, or until the operator may leave the cluster behind, because
+// of DeletionOrphan or because the cluster has another owner.
 const Finalizer = "inspirit941.dev/cluster"
 
 // TokenFinalizerPrefix is the beginning of the finalizer on the Secret with a Kluster's token. The Kluster's UID
@@ -83,8 +84,8 @@ const (
 	ReasonNameTaken = "NameTaken"
 	// ReasonRefused: the cloud refuses what the spec asks for.
 	ReasonRefused = "Refused"
-	// ReasonUnavailable: the cloud does not respond, fails, asks the operator to wait, or does not show a new cluster
-	// yet.
+	// ReasonUnavailable: the cloud does not respond, fails, asks the operator to wait, or does not show something, such
+	// as a new cluster or a node pool.
 	ReasonUnavailable = "Unavailable"
 	// ReasonTokenMissing: the Secret or the key in it is missing, the key holds no token, or the Secret is being
 	// deleted and doesn't have this Kluster's finalizer.
@@ -97,8 +98,8 @@ const (
 	ReasonAnotherAccount = "AnotherAccount"
 	// ReasonTokenAccepted: the cloud accepts the token.
 	ReasonTokenAccepted = "TokenAccepted"
-	// ReasonSecretRefused: because of a quota or a policy, the API server refuses the kubeconfig's Secret, or the
-	// finalizer on the token's Secret.
+	// ReasonSecretRefused: the API server refuses the kubeconfig's Secret, or the finalizer on the token's Secret, for
+	// example because of a quota or a policy.
 	ReasonSecretRefused = "SecretRefused"
 	// ReasonSecretTaken: a Secret with the name of the kubeconfig's Secret exists, and doesn't belong to this Kluster.
 	ReasonSecretTaken = "SecretTaken"
