@@ -19,8 +19,8 @@ import (
 )
 
 // The Kluster's metadata contains everything that must not get lost, because backups and migrations to another cluster
-// keep metadata. The status contains copies of the cluster's ID and account, in case someone overwrites the Kluster with
-// a manifest that lacks the annotations.
+// keep metadata. The status contains copies of the cluster's ID and account, in case someone overwrites the Kluster
+// with a manifest that lacks the annotations.
 
 // externalName returns the ID of the Kluster's cluster, or "" if none is recorded. The annotation takes precedence,
 // because the operator writes it first.

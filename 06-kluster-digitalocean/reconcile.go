@@ -37,7 +37,8 @@ type result struct {
 }
 
 // reconcile takes one step to make a Kluster's cluster match the spec, without waiting for the cloud. It returns how
-// long to wait before requeueing the Kluster, or 0 if an event will queue it or nothing is left to do. It is idempotent.
+// long to wait before requeueing the Kluster, or 0 if an event will queue it, or nothing is left to do. It is
+// idempotent.
 //
 //workshop:step 6.6a
 func (c *controller) reconcile(ctx context.Context, key cache.ObjectName) (time.Duration, error) {

@@ -5,8 +5,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Finalizer keeps a deleted Kluster until its cluster is gone, or until the operator may leave the cluster behind, because
-// of DeletionOrphan or because the cluster has another owner.
+// Finalizer keeps a deleted Kluster until its cluster is gone, or until the operator may leave the cluster behind: with
+// DeletionOrphan, or because the cluster has another owner.
 const Finalizer = "inspirit941.dev/cluster"
 
 // TokenFinalizerPrefix is the beginning of the finalizer on the Secret with a Kluster's token. The Kluster's UID
