@@ -107,8 +107,8 @@ func isExpected(err error) bool {
 	return gone || apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)
 }
 
-// isRefusal reports whether the API server refuses a request as invalid, or as forbidden, for example because of a policy
-// or a quota. The refusal of a create in a terminating namespace doesn't count.
+// isRefusal reports whether the API server refuses a request as invalid, or as forbidden, for example because of a
+// policy or a quota. The refusal of a create in a terminating namespace doesn't count.
 func isRefusal(err error) bool {
 	return (apierrors.IsForbidden(err) || apierrors.IsInvalid(err)) && !isNamespaceTerminating(err)
 }

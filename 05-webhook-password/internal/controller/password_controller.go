@@ -117,8 +117,8 @@ func (r *PasswordReconciler) requeueBlocked(password *secretv1.Password, blocked
 	return ctrl.Result{RequeueAfter: min(max(r.Clock.Since(since.Time), minBlockedDelay), maxBlockedDelay)}, nil
 }
 
-// untilRotation returns the time until the next rotation, or a nanosecond if that is due already. For a Password without
-// rotation, it returns 0, which means never.
+// untilRotation returns the time until the next rotation, or a nanosecond if that is due already. For a Password
+// without rotation, it returns 0, which means never.
 //
 //workshop:step 5.4b
 func (r *PasswordReconciler) untilRotation(password *secretv1.Password) time.Duration {

@@ -65,8 +65,8 @@ func noteSecret(secret *corev1.Secret) {
 	disclosed.note(inMetadata, asJSON(&secret.ObjectMeta))
 }
 
-// follow calls handle with every new version of an object of the list's kind, until the suite ends. The API server ends a
-// watch now and then, and when a CRD changes; follow then starts a new one.
+// follow calls handle with every new version of an object of the list's kind, until the suite ends. The API server ends
+// a watch now and then, and when a CRD changes; follow then starts a new one.
 func follow[T client.Object](list client.ObjectList, handle func(T)) {
 	GinkgoHelper()
 	watcher, err := client.NewWithWatch(cluster.Config, client.Options{Scheme: scheme})

@@ -125,8 +125,8 @@ func (r *PasswordReconciler) findSecret(ctx context.Context, password *secretv1.
 	return secret, nil
 }
 
-// lookUp reads a Secret from the API server. It first reads only the metadata, to find out the owner, and then reads the
-// data only if the Secret is the Password's own.
+// lookUp reads a Secret from the API server. It first reads only the metadata, to find out the owner, and then reads
+// the data only if the Secret is the Password's own.
 //
 //workshop:step 5.3d
 func (r *PasswordReconciler) lookUp(ctx context.Context, key client.ObjectKey, password *secretv1.Password) (*corev1.Secret, error) {
@@ -241,8 +241,8 @@ func impossible(problems field.ErrorList) error {
 }
 
 // asRefused turns a refusal by the API server into a blockedError. A refusal is Forbidden, Invalid or
-// RequestEntityTooLarge, unless the namespace is being deleted. No event announces that a quota or a policy has changed,
-// so the request is retried with backoff. asRefused returns any other error unchanged.
+// RequestEntityTooLarge, unless the namespace is being deleted. No event announces that a quota or a policy has
+// changed, so the request is retried with backoff. asRefused returns any other error unchanged.
 func asRefused(err error) error {
 	//workshop:step 5.4d A refusal blocks the Password.
 	refused := apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err)
