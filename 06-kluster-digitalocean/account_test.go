@@ -133,6 +133,6 @@ var _ = Describe("the cloud's account", func() {
 				asked = append(asked, entry)
 			}
 		}
-		Expect(asked).To(HaveLen(1), "requests are limited, see knownAccount in cloud.go")
+		Expect(asked).To(HaveLen(1), "the operator must ask only once which account a token belongs to, because requests are limited: see knownAccount in cloud.go")
 	}, SpecTimeout(specTimeout))
 })

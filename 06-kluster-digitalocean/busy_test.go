@@ -146,7 +146,7 @@ var _ = Describe("a busy cloud", func() {
 		eventually(ctx, func(g Gomega) { g.Expect(slow.Journal()).NotTo(BeEmpty()) })
 
 		expectReason(ctx, create(ctx, namespace, "shop"), klusterv1alpha1.ReasonRunning)
-		Expect(slow.Journal()).To(ConsistOf(HaveField("Done", false)), "the request for the other Kluster is still waiting")
+		Expect(slow.Journal()).To(ConsistOf(HaveField("Done", false)), "the request for the other Kluster must still be waiting")
 		release()
 		expectReason(ctx, hung, klusterv1alpha1.ReasonRunning)
 		Expect(slow.Effective("create cluster")).To(HaveLen(1))

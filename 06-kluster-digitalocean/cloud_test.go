@@ -37,7 +37,7 @@ func TestAPauseAppliesToOneToken(t *testing.T) {
 	}
 	g.Expect(requests.Load()).To(BeEquivalentTo(1))
 	_, err = open("two").Identity(t.Context())
-	g.Expect(cloud.Is(err, cloud.Busy)).To(BeTrue(), "another token has a budget of its own, found: %v", err)
+	g.Expect(cloud.Is(err, cloud.Busy)).To(BeTrue(), "another token must have a budget of its own, found: %v", err)
 	g.Expect(requests.Load()).To(BeEquivalentTo(2))
 }
 

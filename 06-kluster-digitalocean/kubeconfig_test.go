@@ -228,7 +228,7 @@ func TestCheckKubeconfig(t *testing.T) {
 	tests := map[string]struct {
 		// stored is the Secret with that name on the API server, or nil if there is none. The cache is empty.
 		stored *corev1.Secret
-		// answer is the API server's response to a create request.
+		// answer is the error of a create request, or nil if the API server accepts it.
 		answer error
 		// wantReason is the reason of the blockedError, or "" if there is none.
 		wantReason string

@@ -151,7 +151,7 @@ func TestUpdateStatusWritesOnlyChanges(t *testing.T) {
 
 	kluster.Status = *status
 	g.Expect(c.updateStatus(t.Context(), kluster, status.DeepCopy())).To(Succeed())
-	g.Expect(clientset.Actions()).To(HaveLen(1), "nothing has changed")
+	g.Expect(clientset.Actions()).To(HaveLen(1), "an unchanged status must not be written")
 }
 
 func TestDelete(t *testing.T) {
@@ -206,7 +206,7 @@ func TestDelete(t *testing.T) {
 			}
 			if test.wantReason != klusterv1alpha1.ReasonDeleted {
 				g.Expect(r.live(t).Finalizers).To(ConsistOf(klusterv1alpha1.Finalizer), "the Kluster must stay until its cluster is gone")
-				g.Expect(r.secret(t).Finalizers).To(HaveLen(1), "the token is still needed")
+				g.Expect(r.secret(t).Finalizers).To(HaveLen(1), "the Secret must keep its finalizer, because the token is still needed")
 			}
 		})
 	}

@@ -54,7 +54,7 @@ var _ = Describe("the token's Secret", func() {
 
 		change(ctx, first, func() { first.Spec.NodePools[0].Count = 2 })
 		expectReason(ctx, first, klusterv1alpha1.ReasonRunning)
-		Expect(first.Status.NodePools).To(ConsistOf(HaveField("Running", int32(2))), "the token is still used")
+		Expect(first.Status.NodePools).To(ConsistOf(HaveField("Running", int32(2))), "the operator must still use the token")
 		Expect(first.Status.Conditions).To(ContainElement(And(HaveField("Type", klusterv1alpha1.ConditionCredentialsReady),
 			HaveField("Status", metav1.ConditionTrue), HaveField("Message", ContainSubstring("deleted")))))
 		late := create(ctx, namespace, "late")

@@ -40,7 +40,7 @@ var _ = Describe("a Password is blocked by", func() {
 		for name, password := range passwords {
 			expectState(ctx, password, "Failed NameTaken")
 			Expect(problemOf(password)).To(HavePrefix(`Secret "` + others[name].Name + `" exists and is not managed by this Password: delete it`))
-			Expect(password.Status.Fingerprint+password.Status.SecretName).To(BeEmpty(), "the Password has no Secret")
+			Expect(password.Status.Fingerprint+password.Status.SecretName).To(BeEmpty(), "the status must describe no Secret, because the Password has none")
 			expectEvents(ctx, password, "Warning NameTaken")
 		}
 		stop()
@@ -85,12 +85,12 @@ var _ = Describe("a Password is blocked by", func() {
 		before := expectReady(ctx, password)
 		patch(ctx, password, `{"spec":{"policy":{"length":127}}}`)
 		expectState(ctx, password, "Failed Impossible")
-		Expect(getSecret(ctx, Default, namespace, "impossible").ResourceVersion).To(Equal(before.ResourceVersion), "programs still use the former password")
+		Expect(getSecret(ctx, Default, namespace, "impossible").ResourceVersion).To(Equal(before.ResourceVersion), "the former password must stay, because programs still use it")
 		Expect(password.Status.SecretName).To(Equal("impossible"))
 		Expect(password.Status.Fingerprint).To(Equal(before.Annotations["secret.example.com/fingerprint"]), "the status must have the fingerprint of the password in the Secret")
 
 		patch(ctx, password, `{"spec":{"policy":{"length":20}}}`)
-		Expect(expectReady(ctx, password).ResourceVersion).To(Equal(before.ResourceVersion), "the password meets the policy again")
+		Expect(expectReady(ctx, password).ResourceVersion).To(Equal(before.ResourceVersion), "the password must stay, because it meets the policy again")
 		patch(ctx, password, `{"spec":{"policy":{"length":21}}}`)
 		expectReadyAgain(ctx, password, before)
 		expectEvents(ctx, password, "Warning Impossible", "Normal Generated", "Warning Impossible", "Normal PolicyChanged")

@@ -34,7 +34,7 @@ var _ = Describe("a Password", func() {
 		}))
 		Expect(password.Status.LastRotated.UTC().Format("2006-01-02T15:04:05Z")).To(Equal(secret.Annotations["secret.example.com/rotated-at"]))
 		Expect(password.Status.NextRotation).To(BeNil(), "the spec has no rotation")
-		Expect(password.Finalizers).To(BeEmpty(), "the garbage collector removes the Secret")
+		Expect(password.Finalizers).To(BeEmpty(), "the operator needs no finalizer, because the garbage collector removes the Secret")
 		expectEvents(ctx, password, "Normal Generated")
 
 		Expect(cluster.Client.Delete(ctx, password)).To(Succeed())

@@ -76,7 +76,7 @@ func TestReconcileCreatesTheSecret(t *testing.T) {
 
 	g.Expect(reconcileOnce(t, reconciler)).To(Succeed())
 	again := secretOf(t, reconciler).ResourceVersion
-	g.Expect(again).To(Equal(secret.ResourceVersion), "a second call has nothing to write")
+	g.Expect(again).To(Equal(secret.ResourceVersion), "a second call must write nothing")
 	g.Expect(eventOf(reconciler)).To(BeEmpty())
 }
 

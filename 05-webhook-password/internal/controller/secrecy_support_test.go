@@ -26,7 +26,7 @@ import (
 const logLevel = 7
 
 // least is the minimum number of texts from each place in a run of all specs; most texts come from
-// the shared tests. If the suite has recorded fewer, it looks in the wrong place.
+// the shared tests. If the suite has recorded fewer, it probably looks in the wrong place.
 var least = map[string]int{inLog: 3000, inEvent: 150, inPassword: 300, inMetadata: 200, inMetrics: 50}
 
 // leastSecrets is the minimum number of secrets in a run of all specs.

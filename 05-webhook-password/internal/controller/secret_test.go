@@ -56,7 +56,7 @@ func TestFindBlocker(t *testing.T) {
 			}
 		})
 	}
-	NewWithT(t).Expect(reasonOf(findBlocker(storedPassword(), nil))).To(BeEmpty(), "without a Secret, nothing blocks the Password")
+	NewWithT(t).Expect(reasonOf(findBlocker(storedPassword(), nil))).To(BeEmpty(), "findBlocker must return nil if there is no Secret")
 }
 
 func TestNewSecret(t *testing.T) {
@@ -65,7 +65,7 @@ func TestNewSecret(t *testing.T) {
 	password.Spec.SecretName = ""
 	secret := newSecret(password, pass, noon)
 	g.Expect(secret).NotTo(BeNil(), "see newSecret in secret.go")
-	g.Expect(client.ObjectKeyFromObject(secret)).To(Equal(client.ObjectKey{Namespace: "shop", Name: "login"}), "without secretName, the Secret has the Password's name")
+	g.Expect(client.ObjectKeyFromObject(secret)).To(Equal(client.ObjectKey{Namespace: "shop", Name: "login"}), "without secretName, the Secret must have the Password's name")
 	g.Expect(secret.Labels).To(Equal(map[string]string{"app.kubernetes.io/managed-by": "password-operator"}), "without the label, the cache would not see the Secret")
 	g.Expect(secret.Type).To(Equal(corev1.SecretTypeOpaque), "clients must not mistake it for another kind of credentials")
 	//workshop:step 5.3a

@@ -53,7 +53,7 @@ var _ = Describe("an unchecked Password", func() {
 		Expect(password.Status.SecretName).To(Equal("former"))
 		Expect(password.Status.Fingerprint).To(Equal(former.Annotations["secret.example.com/fingerprint"]), "the status must have the fingerprint of the password in the Secret")
 		expectRest(ctx)
-		Expect(getSecret(ctx, Default, namespace, "former").ResourceVersion).To(Equal(former.ResourceVersion), "programs still read this Secret")
+		Expect(getSecret(ctx, Default, namespace, "former").ResourceVersion).To(Equal(former.ResourceVersion), "the Secret must stay as it is, because programs still read it")
 
 		patch(ctx, password, `{"spec":{"secretName":"former"}}`)
 		Expect(expectReady(ctx, password).ResourceVersion).To(Equal(former.ResourceVersion))

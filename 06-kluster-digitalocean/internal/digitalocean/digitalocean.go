@@ -94,7 +94,7 @@ func (a *Account) Identity(ctx context.Context) (string, error) {
 	return identity, nil
 }
 
-// Find implements cloud.CloudProvider. The API can't filter by tag, so Find reads the whole list.
+// Find implements cloud.CloudProvider. The API can't filter by tag, so Find searches the list of all clusters.
 //
 //workshop:step 6.8d
 func (a *Account) Find(ctx context.Context, owner cloud.Owner) (*cloud.Cluster, error) {

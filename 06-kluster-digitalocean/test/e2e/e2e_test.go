@@ -26,7 +26,7 @@ var _ = Describe("the operator", Ordered, func() {
 		Expect(effective(ctx, "create cluster", "small")).To(Equal(1), "creations of the cluster small in the cloud's journal")
 		Expect(effective(ctx, "create cluster", "shop")).To(Equal(1), "creations of the cluster shop in the cloud's journal")
 		Expect(incluster.Kubectl(ctx, "get", "secret/small-kubeconfig", "--namespace="+klusterNamespace, "--output=go-template={{.data.kubeconfig | base64decode}}")).
-			To(ContainSubstring("kind: Config"), "a kubeconfig")
+			To(ContainSubstring("kind: Config"), "the Secret must contain a kubeconfig")
 	}, SpecTimeout(incluster.Timeout))
 
 	It("creates one cluster even if the leader's pod is deleted in the meantime", func(ctx SpecContext) {

@@ -81,7 +81,7 @@ func testRetag(t *testing.T, world World) {
 		for _, asking := range []cloud.Owner{owner, other} {
 			found, err := world.Account.Find(t.Context(), asking)
 			g.Expect(err).NotTo(gomega.HaveOccurred())
-			g.Expect(found != nil).To(gomega.Equal(slices.Contains(owners, asking)), "it has the tags of %v", owners)
+			g.Expect(found != nil).To(gomega.Equal(slices.Contains(owners, asking)), "the cluster has the owner tags of %v", owners)
 			g.Expect(shown.IsOwnedBy(asking)).To(gomega.Equal(len(owners) == 1 && owners[0] == asking))
 		}
 	}
@@ -113,7 +113,7 @@ func testConcurrentCreates(t *testing.T, world World) {
 		found, err := world.Account.Find(t.Context(), asking)
 		g.Expect(err).NotTo(gomega.HaveOccurred())
 		if asking != whose {
-			g.Expect(found).To(gomega.BeNil(), "it was made for the other owner")
+			g.Expect(found).To(gomega.BeNil(), "the cluster was made for the other owner")
 			continue
 		}
 		g.Expect(found).To(gomega.HaveValue(gomega.HaveField("ID", winner.ID)))
