@@ -19,9 +19,10 @@
 //
 // # Samples
 //
-// Every object in a YAML file of [Operator.Samples] must be accepted under strict field validation, where an unknown or duplicate
-// field is an error. Every file in [Operator.InvalidSamples] must be refused. Its first line quotes a part of the API server's
-// message, so the spec fails if the file is refused for a different reason than its author intended:
+// Every object in a YAML file of [Operator.Samples] must be accepted under strict field validation, where an unknown or
+// duplicate field is an error. In every file of [Operator.InvalidSamples], the last object must be refused, and the
+// objects before it must be accepted. The file's first line quotes a part of the API server's message, so the spec fails
+// if the object is refused for a different reason than the file's author intended:
 //
 //	# refused: number in body should be less than or equal to 10
 package operatortest

@@ -17,7 +17,8 @@ type Operator struct {
 	CRDs []string
 	// Samples is a folder with objects that the API server must accept.
 	Samples string
-	// InvalidSamples is a folder with objects that the API server must refuse.
+	// InvalidSamples is a folder with files whose last object the API server must refuse. It must accept the objects
+	// before that one.
 	InvalidSamples string
 
 	// Run runs the operator against the API server of the configuration, until the context ends and the work in
@@ -46,7 +47,8 @@ type Operator struct {
 	// same is true of a suite that calls behaviours.DescribeSchema, which runs no operator.
 	ServesWebhooks bool
 	// Roles are files with the operator's Roles and ClusterRoles. The operator runs with these permissions and no
-	// others. A Role applies in the namespace of each trial, which also contains the Lease.
+	// others. A Role applies in the namespace of each trial, which also contains the Lease. If Roles is empty, the
+	// operator has all permissions, and the "least-privilege" behaviour is left out.
 	Roles []string
 	// Sample is the file of the custom resource on which the behaviours are tried. The operator must be able to
 	// fulfil the resource's spec. Only the file's first object is used; Prepare creates whatever else the resource needs.
@@ -72,8 +74,8 @@ type Operator struct {
 	// makes that possible. controller-runtime's manager drops what is queued, and catches up after the next start; Events
 	// that are not yet written are lost. Source: Provider.Stop in controller-runtime's pkg/internal/recorder.
 	Drains bool
-	// Values gives sensible values of spec fields, by their path, such as
-	// "spec.image". Without them, the kit generates values from the field's schema.
+	// Values gives sensible values of spec fields, by their paths, such as
+	// "spec.image". For a field without them, the kit generates values from the field's schema.
 	Values map[string][]any
 	// Ascending lists the paths of spec fields that can only increase, such as a version: the API server accepts only values
 	// that come after the current one in the field's Values. The fields can't be inside lists or maps.
@@ -119,13 +121,15 @@ type Operator struct {
 	// MaxPause is the longest time for which the operator may do nothing although it has something left to do: the
 	// interval at which it polls or requeues. A retry that sends no request to the API server, such as a call to
 	// another system, counts as doing nothing. The minimum is two seconds. If MaxPause is zero, the interval is
-	// unknown, and each wait lasts until Timeout.
+	// unknown, and a wait that doesn't succeed lasts until Timeout.
 	//
 	// If MaxPause is set, the kit gives up earlier on an operator that has stopped working. A wait ends if, for that time, the
-	// operator has made no request, its resources and children have not changed, and Kubernetes' own controllers have nothing
-	// left to do for them. MaxPause need not include delays that grow after failures: the kit allows two seconds after a
-	// failed request of the operator, twice as long after each further one, and always at least four times the longest gap
-	// so far between two of its requests.
+	// operator has made no request, its resources and children and the contents of External have not changed, and
+	// Kubernetes' own controllers have nothing left to do for them.
+	//
+	// MaxPause need not include delays that grow after failures: the kit allows two seconds after a failed request of the
+	// operator, twice as long after each further one, and always at least four times the longest gap so far between two of
+	// its requests.
 	MaxPause time.Duration
 	// Timeout bounds each wait for the operator. If it is zero, the environment variable OPERATORTEST_TIMEOUT applies, or
 	// else one minute.
@@ -190,8 +194,9 @@ type Child struct {
 	// Applied contains parts of the child, as JSON, that others add by server-side apply and the operator must leave
 	// alone; each key describes its part. An example is a sidecar,
 	// {"spec":{"template":{"spec":{"containers":[{"name":"proxy","image":"proxy:1"}]}}}}. The API server merges lists
-	// by their keys. For a child with a pod template, an annotation of the template and a variable of the first
-	// container are always tried; for a ServiceAccount, a reference to a Secret.
+	// by their keys. Unless LeftOut names them, the kit also tries an annotation of the pod template and a variable of the
+	// template's first container for a Deployment, StatefulSet, DaemonSet or CronJob, and a reference to a Secret for a
+	// ServiceAccount.
 	Applied map[string]string
 }
 

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// refusedPrefix starts the first line of an invalid sample; the rest of the line is the message to expect.
+// refusedPrefix starts the first line of an invalid sample; the rest of the line is a part of the message to expect.
 const refusedPrefix = "# refused:"
 
 // kustomization is the file that describes a folder to kustomize. It is not an object.
@@ -72,7 +72,7 @@ func Read(file string) ([]*unstructured.Unstructured, error) {
 	return objects, nil
 }
 
-// Refusal returns the message with which an invalid sample must be refused, according to its first line.
+// Refusal returns the part of the API server's message that the first line of an invalid sample quotes.
 func Refusal(file string) (string, error) {
 	content, err := os.ReadFile(file)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// ChangesOf returns changes of an immutable field, as if it were mutable.
+// ChangesOf returns changes of an immutable field and of the fields inside it, as if that field were mutable.
 func (s *Specs) ChangesOf(path string) []Candidate {
 	free := *s
 	free.Immutable = slices.DeleteFunc(slices.Clone(s.Immutable), func(other string) bool { return other == path })
@@ -31,8 +31,8 @@ type Change struct {
 	// Candidates are specs that differ from the original in this field, in the same way; one accepted candidate is
 	// enough.
 	Candidates []Candidate
-	// Effective means that at least one candidate must have a visible effect. Removing a field may have the same effect
-	// as keeping its value.
+	// Effective means that at least one candidate must have a visible effect. That is true of another value and of one
+	// more entry. A change that adds an object, or removes something, may have the same effect as no change.
 	Effective bool
 }
 
@@ -42,7 +42,8 @@ type Candidate struct {
 	To   map[string]any
 }
 
-// Other returns a spec that differs from the sample's in every field for which another value is known.
+// Other returns a spec that differs from the sample's in every field that may change and for which another value is
+// known.
 func (s *Specs) Other() map[string]any { return s.OtherThan(nil) }
 
 // OtherThan is like Other, but leaves the fields at some places as they are.

@@ -22,7 +22,7 @@ type Specs struct {
 	schema *apiextensionsv1.JSONSchemaProps
 	// Base is the sample's spec as the API server stores it, with defaults.
 	Base map[string]any
-	// Values, Immutable, fixed and required are the Operator's, by the paths of fields.
+	// Values, Immutable, fixed and required are those of the Operator.
 	Values    map[string][]any
 	Immutable []string
 	fixed     map[string]string

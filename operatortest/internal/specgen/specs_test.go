@@ -189,7 +189,7 @@ func TestDeclares(t *testing.T) {
 		"the whole spec":            {"spec", true},
 		"a field":                   {"spec.image", true},
 		"a field that is misspelt":  {"spec.imgae", false},
-		"another object's field":    {"status.image", false},
+		"a field outside the spec":  {"status.image", false},
 		"a list's items":            {"spec.pools[]", true},
 		"a field of a list's items": {"spec.pools[].size", true},
 		"a list's items without []": {"spec.pools.size", false},

@@ -19,7 +19,7 @@ const (
 	longString = 63
 )
 
-// formatted holds two valid strings for each format.
+// formatted holds two valid strings for each of these formats.
 var formatted = map[string][]any{
 	"date":      {"2030-01-01", "2031-12-31"},
 	"date-time": {"2030-01-01T00:00:00Z", "2031-12-31T23:59:59Z"},
@@ -37,7 +37,7 @@ var formatted = map[string][]any{
 }
 
 // scalars returns values for a field without inner fields. It returns none if the schema doesn't say enough: for a
-// string with a pattern, or an object of any form, unless the field has a default.
+// string with a pattern, or an object of any form, unless the field has an enum or a default.
 func scalars(schema *apiextensionsv1.JSONSchemaProps, current any) []any {
 	var values []any
 	switch {
@@ -77,7 +77,8 @@ func distinct(values []any) []any {
 	return result
 }
 
-// numbers returns the bounds that are near, and the neighbours of the current value.
+// numbers returns the bounds that are near, and the neighbours of the current value. In place of a value that is not a
+// number, it takes the allowed number nearest to zero.
 func numbers(schema *apiextensionsv1.JSONSchemaProps, current any) []any {
 	step := 1.0
 	if schema.MultipleOf != nil {
@@ -129,7 +130,9 @@ func asNumber(value float64) any {
 	return value
 }
 
-// texts returns strings of the minimum length, of the maximum length unless it is long, and of a length in between.
+// texts returns no strings if the schema has a pattern, and strings of its format if that is in formatted. Otherwise it
+// returns one of the minimum length, one of the maximum length unless that is long, and one that is a character longer
+// than the first, if it may be.
 func texts(schema *apiextensionsv1.JSONSchemaProps) []any {
 	if schema.Pattern != "" {
 		return nil
@@ -151,8 +154,8 @@ func texts(schema *apiextensionsv1.JSONSchemaProps) []any {
 	return append(values, strings.Repeat("b", min(least+1, most)))
 }
 
-// example returns a plain value for an absent field: its first known value, or an object with only its required
-// fields.
+// example returns a plain value for an absent field: its first known value, or a list or an object with only what the
+// schema requires.
 func (w *walk) example(at position, schema *apiextensionsv1.JSONSchemaProps) (value any, known bool) {
 	if values := w.Values[at.Path]; len(values) > 0 {
 		return values[0], true
@@ -213,8 +216,8 @@ func (w *walk) exampleObject(at position, schema *apiextensionsv1.JSONSchemaProp
 	return object, true
 }
 
-// newItem returns one more item for a list. It is like the last item, or an example if there is none, and differs
-// from all others where the schema requires it.
+// newItem returns one more item for a list. An object is like the last item, or an example if there is none, except
+// that the list's key gets a value that is not in use yet. Any other item differs from all items in the list.
 func (w *walk) newItem(at position, schema *apiextensionsv1.JSONSchemaProps, list []any) (any, bool) {
 	items, inner := itemSchema(schema), at.item(len(list))
 	if items == nil {

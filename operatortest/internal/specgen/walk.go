@@ -138,7 +138,8 @@ func (w *walk) items(at position, schema *apiextensionsv1.JSONSchemaProps, value
 	return value
 }
 
-// options returns all other values that a field can have, the simplest first.
+// options returns the other values to try for a field: those that are declared or follow from the schema, then null,
+// then no value at all.
 func (w *walk) options(at position, schema *apiextensionsv1.JSONSchemaProps, current any, required bool) []option {
 	var all []option
 	if values, declared := w.Values[at.Path]; declared {

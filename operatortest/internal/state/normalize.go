@@ -60,7 +60,7 @@ func KeyOf(object *unstructured.Unstructured) string {
 	return object.GetKind() + "/" + trialNamespace.ReplaceAllString(object.GetName(), "<namespace>")
 }
 
-// normalizeStatus removes the conditions' times, and replaces each generation with "current" or "outdated".
+// normalizeStatus removes the conditions' times, and replaces each observedGeneration with "current" or "outdated".
 func normalizeStatus(resource *unstructured.Unstructured, generation int64) {
 	status, found, _ := unstructured.NestedMap(resource.Object, "status")
 	if !found {
@@ -142,7 +142,7 @@ func dropAddresses(service *unstructured.Unstructured) {
 	}
 }
 
-// replaceNames replaces the namespace and UIDs with placeholders.
+// replaceNames replaces the names that differ between namespaces, and all UIDs, with placeholders.
 func replaceNames(object *unstructured.Unstructured, names *strings.Replacer) (any, error) {
 	content, err := json.Marshal(object.Object)
 	if err != nil {
