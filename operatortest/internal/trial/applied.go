@@ -21,7 +21,8 @@ import (
 	"example.com/operator-workshop/operatortest/internal/specgen"
 )
 
-// applier is the field manager of someone who shares a child with the operator.
+// applier is the field manager of someone who shares a resource with the operator. For a child, a slash and a
+// description of the applied part follow.
 const applier = "someone-else"
 
 // Kstatus is a part of the behaviour "converges". Name it in Operator.LeftOut if another controller sets conditions of
@@ -48,7 +49,7 @@ type appliedParts struct {
 	isPartial bool
 }
 
-// appliedLeaf is a field, or an entry in a list of plain values, that the API server recorded for applier.
+// appliedLeaf is a field, or an entry in a list of plain values, that the API server recorded for one of these managers.
 type appliedLeaf struct {
 	path  fieldpath.Path
 	value any
@@ -78,7 +79,7 @@ func (t *Trial) applyForeign(ctx context.Context, declared operatortest.Child, c
 	return nil
 }
 
-// usuallyApplied returns what others add to an object of this kind in most clusters, or nil if the kit knows nothing to
+// usuallyApplied returns what others add to an object of this kind in many clusters, or nil if the kit knows nothing to
 // add.
 func (t *Trial) usuallyApplied(child *unstructured.Unstructured) map[string]any {
 	switch kind := child.GroupVersionKind().GroupKind(); kind {
@@ -211,8 +212,8 @@ func (t *Trial) Reapply(ctx context.Context, declared operatortest.Child, child 
 	return t.applyForeign(ctx, declared, child)
 }
 
-// withoutApplied removes from an object what others applied to it. It returns an error if any of those fields is gone
-// or has another value.
+// withoutApplied returns an object without what others applied to it, or an error if any of those fields is gone or has
+// another value.
 func (t *Trial) withoutApplied(object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	known := t.applied[object.GetUID()]
 	if len(known.leaves) == 0 {

@@ -70,8 +70,8 @@ func (t *Trial) clearBeside() error {
 	return t.beside.empty(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: t.beside.Namespace}})
 }
 
-// WritesIn returns an operator's successful writes in the trial's namespace, except Events and Leases. It skips the
-// operator's first requests; after is their number.
+// WritesIn returns an operator's writes in the trial's namespace, except Events, Leases and writes that failed. It skips
+// the operator's first requests; after is their number.
 func (t *Trial) WritesIn(operator *Instance, after int) []traffic.Request {
 	return slices.DeleteFunc(operator.Tap.Requests()[after:], func(request traffic.Request) bool {
 		return request.Namespace != t.Namespace || !request.IsWrite() || request.IsEvent() || request.IsLease() || request.Status >= http.StatusBadRequest

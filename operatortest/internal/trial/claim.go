@@ -99,9 +99,9 @@ func (t *Trial) heldThen(ctx context.Context, declared operatortest.Child, claim
 	return fmt.Errorf("there was no %s %s yet", declared.Kind.Kind, name)
 }
 
-// availableThen returns an error if a child should run pods, but its status doesn't say that they are available and
-// none of its pods is ready. The operator decides how many are enough, and it may count the pods itself before the
-// child's status does.
+// availableThen returns an error if a child should run pods, but its status calls none of them available and none of
+// them is ready. The operator decides how many are enough, and it may count the pods itself before the child's status
+// does.
 func (t *Trial) availableThen(ctx context.Context, child, claim *unstructured.Unstructured) error {
 	wanted, available, err := podsOf(child)
 	if err != nil || wanted == 0 || available > 0 {
@@ -129,8 +129,8 @@ func (t *Trial) availableThen(ctx context.Context, child, claim *unstructured.Un
 	return fmt.Errorf("%s %s existed, but none of its %d pods was ready", child.GetKind(), child.GetName(), wanted)
 }
 
-// podsOf returns how many pods a child should run, and how many its status calls available. Both are zero for
-// kinds other than Deployment and StatefulSet.
+// podsOf returns how many pods a child should run, and how many its status calls available or, for a StatefulSet, ready.
+// Both are zero for kinds other than Deployment and StatefulSet.
 func podsOf(child *unstructured.Unstructured) (wanted, available int32, err error) {
 	read := func(into any) error {
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(child.Object, into); err != nil {

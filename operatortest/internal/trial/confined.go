@@ -95,8 +95,8 @@ func (t *Trial) MadeElse() (map[schema.GroupVersionKind][]string, error) {
 	return made, nil
 }
 
-// makes reports whether a request created an object, or may have created one if there was no reply. A patch can create
-// one, too: server-side apply does.
+// makes reports whether a request created an object, or is a create request without a reply, which may have created one.
+// A patch can create one, too: server-side apply does.
 func makes(request traffic.Request) bool {
 	if request.IsEvent() || request.IsLease() || request.Subresource != "" || !request.IsWrite() {
 		return false

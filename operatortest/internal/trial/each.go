@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// ParallelTrials is how many trials run in parallel, across all behaviours. Trials mostly wait for the cluster, so there may
-// be more of them than cores.
+// ParallelTrials is how many of an operator's trials may run in parallel, across all behaviours. Trials mostly wait for
+// the cluster, so there may be more of them than cores. Trials for whose results others wait don't count.
 const ParallelTrials = 12
 
 // Case is one trial of a behaviour.

@@ -22,7 +22,7 @@ func TestEachReportsTheLowestFailure(t *testing.T) {
 		}
 		return errors.Join(ctx.Err(), errors.New("the lower one"))
 	})
-	NewWithT(t).Expect(err).To(MatchError("the lower one"), "even though the higher one failed first")
+	NewWithT(t).Expect(err).To(MatchError("the lower one"), "the lower failure must be reported, even though the higher one came first")
 }
 
 func TestEachCancelsTheCallsWithHigherNumbers(t *testing.T) {
@@ -45,7 +45,7 @@ func TestEachFailsIfItsContextEnds(t *testing.T) {
 	NewWithT(t).Expect(err).To(MatchError(context.Canceled), "an incomplete run must be an error")
 }
 
-func TestEachReportsAllFailures(t *testing.T) {
+func TestEachWithAllReportsAllFailures(t *testing.T) {
 	g := NewWithT(t)
 	err := Each(WithAll(t.Context()), 3*ParallelTrials, func(ctx context.Context, i int) error {
 		if i%ParallelTrials != 1 {

@@ -64,7 +64,8 @@ func outermost(object any, path fieldpath.Path) fieldpath.Path {
 	return path
 }
 
-// remove removes the value at a path from an object, and then each parent that has become empty.
+// remove removes the value at a path from an object, and then each parent that has become empty. It never removes a list
+// entry that contains the value.
 func remove(fields map[string]any, path fieldpath.Path) {
 	name := path[0].FieldName
 	if _, found := at(fields, path); !found || name == nil {

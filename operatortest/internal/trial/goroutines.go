@@ -23,8 +23,7 @@ var (
 	labelOf = regexp.MustCompile(`(?m)^# labels: .*"` + instanceLabel + `":("(?:[^"\\]|\\.)*")`)
 )
 
-// allGoroutines returns this process's goroutines. The text of the profile is the only public way to read their
-// labels.
+// allGoroutines returns this process's goroutines. It reads them from the text of the profile, which shows their labels.
 func allGoroutines() ([]labelled, error) {
 	profile := &bytes.Buffer{}
 	if err := pprof.Lookup("goroutine").WriteTo(profile, 1); err != nil {

@@ -170,8 +170,8 @@ func (l *life) returned(fields map[string]string) map[string]string {
 	return found
 }
 
-// fieldsOf returns the fields of an object that its owner writes, as JSON by their paths. It leaves out the status, and
-// what the API server writes into the metadata.
+// fieldsOf returns the fields of an object, as JSON by their paths. It leaves out the status, and all metadata except
+// labels and annotations.
 func fieldsOf(object *unstructured.Unstructured) (map[string]string, error) {
 	written := maps.Clone(object.Object)
 	delete(written, "status")

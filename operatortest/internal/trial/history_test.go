@@ -108,7 +108,7 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-func TestStatusesAreNoHistory(t *testing.T) {
+func TestHistoryLeavesOutStatusChanges(t *testing.T) {
 	g := NewWithT(t)
 	var versions []*unstructured.Unstructured
 	for i := range 4 {

@@ -23,8 +23,8 @@ type Instance struct {
 	timeout time.Duration
 	// external means that the operator makes calls that no tap sees.
 	external bool
-	// Stopped means that the kit stopped the operator. terminated is when the operator was told to stop, in the time of
-	// its Tap.
+	// Stopped means that the kit told the operator to stop, or killed it. terminated is when the operator was told to stop,
+	// in the time of its Tap.
 	Stopped    bool
 	terminated time.Duration
 	// Done is closed when Run has returned; Err is what it returned.

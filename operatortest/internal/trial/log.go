@@ -93,7 +93,7 @@ func (l *operatorLog) String() string {
 	return logged.String()
 }
 
-// detail matches the lines that a logger in Go writes only if it is told to be verbose.
+// detail matches the lines with a verbosity of 2 or more, in the format of [operatorLog.logger].
 var detail = regexp.MustCompile(`(^| )"level"=[2-9] "msg"=`)
 
 // lastLines returns the end of the log without details, for errors, or "" if nothing was logged.

@@ -19,8 +19,8 @@ func (t *Trial) Key(object *unstructured.Unstructured) string {
 	return state.KeyOf(object)
 }
 
-// generatedName describes a child with a generated name by its owner and its labels, because the name itself differs
-// every time.
+// generatedName describes a child with a generated name by its generateName, its owner and the declared labels, because
+// the name itself differs every time.
 func (t *Trial) generatedName(object *unstructured.Unstructured) (name string, generated bool) {
 	owner := metav1.GetControllerOfNoCopy(object)
 	if owner == nil || owner.Kind != t.Sample.GetKind() {

@@ -13,8 +13,8 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 )
 
-// A panic is an error in every trial, because it means that a reconcile was aborted somewhere. How the kit finds a
-// panic:
+// A panic is an error in every trial, because it means that some work, such as a reconcile, was aborted. How the kit
+// finds a panic:
 //
 //   - controller-runtime recovers it, and calls apimachinery's handlers;
 //   - client-go calls the same handlers and panics again, which would end all trials; see catchPanics;

@@ -90,7 +90,7 @@ func TestAPanicIsRecordedForItsOperatorOnly(t *testing.T) {
 	g.Expect(one.notedPanic()).To(HavePrefix("runtime error: index out of range [8] with length 0\n"))
 	g.Expect(ownLine(one.notedPanic())).To(ContainSubstring("panics_test.go:"))
 	g.Expect(other.notedPanic()).To(BeEmpty())
-	g.Expect(dead.notedPanic()).To(BeEmpty(), "a dead process can't panic")
+	g.Expect(dead.notedPanic()).To(BeEmpty(), "a panic after a kill must not be recorded: a dead process can't panic")
 }
 
 func TestPanicsAreFatalAgainAfterTheLastRestore(t *testing.T) {

@@ -10,8 +10,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// preparer is the client that creates the objects to which a sample refers, and records that they are not the operator's
-// work. One of them may be another custom resource that the operator reconciles.
+// preparer is the client with which Prepare creates the objects to which a sample refers, or those that block an
+// unmeetable spec. It records that they are not the operator's work. One of them may be another custom resource that the
+// operator reconciles.
 type preparer struct {
 	client.Client
 	foreign map[types.UID]bool

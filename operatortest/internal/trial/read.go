@@ -18,7 +18,7 @@ import (
 const clusterCertificate = "kube-root-ca.crt"
 
 // State reads the resources, all objects of the children's kinds except those of others, and what exists outside
-// Kubernetes. It returns an error if something that others applied to a child is gone.
+// Kubernetes. It returns an error if something that others applied to a child is gone or has changed.
 func (t *Trial) State(ctx context.Context) (state.Snapshot, error) {
 	objects, err := t.List(ctx, t.Sample.GroupVersionKind())
 	if err != nil {
@@ -107,7 +107,8 @@ func (t *Trial) Get(ctx context.Context, object *unstructured.Unstructured) erro
 	return nil
 }
 
-// get is like Get, but returns the API server's error as it is. The object must have a kind, a namespace and a name.
+// get is like Get, but returns the API server's error as it is. The object must have a kind and a name and, unless it is
+// cluster-scoped, a namespace.
 func (t *Trial) get(ctx context.Context, object *unstructured.Unstructured) error {
 	key, kind := client.ObjectKeyFromObject(object), object.GroupVersionKind()
 	if !isCached(ctx) {

@@ -57,7 +57,7 @@ func (runner *Runner) grant(ctx context.Context, file string) error {
 		}
 	}
 	if !slices.ContainsFunc(runner.Rules, func(rule rule) bool { return rule.File == file }) {
-		return fmt.Errorf("%s contains no Role and no ClusterRole", file)
+		return fmt.Errorf("%s contains no Role or ClusterRole with a rule", file)
 	}
 	return nil
 }
@@ -136,7 +136,8 @@ func (t *Trial) grantRoles(ctx context.Context) error {
 	return nil
 }
 
-// allowed waits until the API server has noticed a new Role. It learns of Roles through a watch, like any other client.
+// allowed waits until the API server grants the first of some new rules. It learns of roles through a watch, like any
+// other client. If that rule is not about resources, allowed doesn't wait.
 func (t *Trial) allowed(ctx context.Context, rules []rbacv1.PolicyRule) error {
 	if len(rules) == 0 || len(rules[0].Resources) == 0 {
 		return nil

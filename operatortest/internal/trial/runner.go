@@ -46,7 +46,7 @@ type Runner struct {
 	Rules []rule
 
 	mu sync.Mutex
-	// runs holds a channel for each operator that was started; it is closed when the operator's Run has returned.
+	// runs holds a channel for each operator that a trial started; it is closed when the operator's Run has returned.
 	runs  []<-chan struct{}
 	store *store
 	// letPanicsPass ends the Runner's handling of panics.

@@ -188,7 +188,7 @@ func (t *Trial) readable(ctx context.Context) (map[string]string, error) {
 }
 
 // published returns the part of an object that must contain no value of a Secret. If the object is a Secret itself, that
-// part is its labels and annotations.
+// part is its labels, and its annotations except lastApplied.
 func published(object *unstructured.Unstructured) any {
 	if object.GroupVersionKind() != secretKind {
 		return object.Object
@@ -198,7 +198,7 @@ func published(object *unstructured.Unstructured) any {
 	return map[string]any{"labels": fmt.Sprint(object.GetLabels()), "annotations": fmt.Sprint(annotations)}
 }
 
-// leavesOf returns all strings in an object, one on each line. In JSON they would be quoted once more.
+// leavesOf returns all keys and strings in an object, one on each line. In JSON they would be quoted once more.
 func leavesOf(content any) string {
 	switch content := content.(type) {
 	case string:

@@ -52,8 +52,9 @@ func (runner *Runner) readSpecs(ctx context.Context) (*specgen.Specs, error) {
 	return made, made.CheckRequired()
 }
 
-// OtherSpec returns a spec that differs from the sample's in as many fields as possible, and that the API server accepts as
-// a change of the sample. It always returns the same spec.
+// OtherSpec returns a spec that the API server accepts as a change of the sample. The spec differs from the sample's in
+// every field for which another value is known or, if the API server refuses that, in one field. OtherSpec always returns
+// the same spec.
 func (runner *Runner) OtherSpec(ctx context.Context) (map[string]any, error) {
 	known, err := runner.Specs(ctx)
 	if err != nil {
@@ -92,8 +93,8 @@ func (runner *Runner) OtherSpec(ctx context.Context) (map[string]any, error) {
 	return spec, err
 }
 
-// SecondSpec returns a spec for a second resource. It differs from the sample's spec even in fields that can't be
-// changed later, such as a name.
+// SecondSpec returns a spec for a second resource. If the API server accepts it, the spec differs from the sample's even
+// in fields that can't be changed later, such as a name.
 func (runner *Runner) SecondSpec(ctx context.Context) (map[string]any, error) {
 	known, err := runner.Specs(ctx)
 	if err != nil {

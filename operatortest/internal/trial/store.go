@@ -22,8 +22,8 @@ import (
 // goroutines.
 const watchTimeout = int64(6 * time.Hour / time.Second)
 
-// store contains copies of all objects of some kinds, with one watch per kind for all trials on a cluster, of all
-// operators. It may lag behind the API server: what it shows is a reason to ask the API server, not a result.
+// store contains copies of all objects of some kinds. One watch per kind serves all trials of all operators on a
+// cluster. The store may lag behind the API server: what it shows is a reason to ask the API server, not a result.
 type store struct {
 	cluster *testcluster.Cluster
 	client  dynamic.Interface

@@ -48,15 +48,16 @@ type Trial struct {
 	first *Trial
 	// last is the condition of the last ConvergeTo. It is nil if the trial has changed something since then.
 	last func(context.Context) error
-	// Remark says what the trial could not try, for its Record. NotTried says why the trial had no effect on the operator,
-	// and so proves nothing.
+	// Remark says what the trial could not try, for its Record. NotTried is the reason why the trial proves nothing: it had
+	// no effect on the operator.
 	Remark, NotTried string
 	// BeforeLook checks the operators before each check of the cluster. By default, an operator that has exited on its
 	// own is an error; some trials start another one instead.
 	BeforeLook func() error
 }
 
-// Try runs an experiment and cleans up after it. Its error contains the request logs of all operators that it ran.
+// Try runs an experiment and cleans up after it. If the experiment fails, the error also contains the last requests and
+// log lines of each operator.
 func (runner *Runner) Try(ctx context.Context, name string, experiment func(context.Context, *Trial) error) (err error) {
 	if runner.skips(ctx, name) {
 		return nil
@@ -154,9 +155,9 @@ func (t *Trial) clear(namespace *corev1.Namespace) error {
 	return errors.Join(append(errs, t.empty(namespace), t.clearBeside())...)
 }
 
-// empty deletes the namespace on an existing cluster. The trial's result is known by then, so empty removes finalizers that
-// still block the deletion of a resource. Any other cluster is removed as a whole: emptying a namespace would cost the API
-// server more than a trial does.
+// empty deletes the namespace and the trial's cluster-scoped objects on an existing cluster. The trial's result is known
+// by then, so empty removes the finalizers of resources and children, which could block the deletion. Any other cluster
+// is removed as a whole: emptying a namespace would cost the API server more than a trial does.
 func (t *Trial) empty(namespace *corev1.Namespace) error {
 	if !t.Cluster.Existing {
 		return nil

@@ -26,7 +26,7 @@ type Usage struct {
 }
 
 // processLooks is how many times an operator's processes are measured. The lowest figure counts, because many programs
-// start others for a moment. The pauses between the measurements add up to a second.
+// start others for a moment. The pauses between the measurements add up to almost a second.
 const processLooks = int(time.Second / testcluster.PollInterval)
 
 // IsProcess reports whether the operator runs as processes of its own.
@@ -61,7 +61,7 @@ func (i *Instance) Usage(ctx context.Context) (Usage, error) {
 	return found, nil
 }
 
-// leastOf measures a process group for a second, and returns the lowest value of each figure.
+// leastOf measures a process group for about a second, and returns the lowest value of each figure.
 func leastOf(ctx context.Context, group int) (procgroup.Usage, error) {
 	least, err := procgroup.UsageOf(group)
 	ticker := time.NewTicker(testcluster.PollInterval)

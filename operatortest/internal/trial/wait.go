@@ -83,7 +83,7 @@ func (t *Trial) WaitSynced(ctx context.Context, operator *Instance) error {
 // unusable means that waiting is useless: the operator's description must be corrected first.
 type unusable struct{ error }
 
-// Unwrap returns the error to correct.
+// Unwrap returns the error that was marked.
 func (u unusable) Unwrap() error { return u.error }
 
 // Unusable marks an error from a function in the operator's description: waiting will not make it go away.
@@ -129,7 +129,7 @@ func (t *Trial) wait(ctx context.Context, limit time.Duration, what string, cond
 		return nil
 	}
 	if ctx.Err() != nil {
-		return fmt.Errorf("expected %s\nfound, when the spec's time was up: %w: %w", what, last, ctx.Err())
+		return fmt.Errorf("expected %s\nfound, when the trial was cancelled or its time was up: %w: %w", what, last, ctx.Err())
 	}
 	if errors.Is(ended, errPaused) {
 		return idle.explain(what, last)
@@ -182,7 +182,7 @@ func (t *Trial) Until(ctx context.Context, over func() bool, what string, condit
 		return failed == nil && over(), failed
 	})
 	if ctx.Err() != nil {
-		return fmt.Errorf("expected %s\nfound: the spec's time is up: %w", what, ctx.Err())
+		return fmt.Errorf("expected %s\nfound: the trial was cancelled, or its time is up: %w", what, ctx.Err())
 	}
 	if failed != nil {
 		return fmt.Errorf("expected %s\nfound: %w", what, failed)
