@@ -39,9 +39,9 @@ type Command struct {
 	LeaderElection []string
 	// Resync lists further arguments, for trials that need more frequent resyncs than the default.
 	Resync []string
-	// Env lists further environment variables, as NAME=value. KUBECONFIG is already set. Others are inherited from the
-	// tests, except those that point to another cluster. If HTTPS_PROXY is set, some languages' clients need
-	// NO_PROXY=127.0.0.1.
+	// Env lists further environment variables, as NAME=value. KUBECONFIG and KUBECACHEDIR are already set. Others are
+	// inherited from the tests, except those that point to another cluster. If HTTPS_PROXY is set, some languages' clients
+	// need NO_PROXY=127.0.0.1.
 	Env []string
 	// Dir is the program's working directory. If it is empty, the program runs in that of the tests.
 	Dir string
@@ -194,7 +194,7 @@ func (c Command) grace() time.Duration {
 func explain(err error) error {
 	switch {
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("start the operator: %w: build the program before the tests; a relative path counts from Command.Dir", err)
+		return fmt.Errorf("start the operator: %w: build the program before the tests; a relative path counts from Command.Dir, and a script needs the interpreter that its first line names", err)
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("start the operator: %w: make the file executable with chmod +x", err)
 	case errors.Is(err, syscall.ENOEXEC):

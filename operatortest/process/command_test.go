@@ -110,11 +110,11 @@ func TestCommandsThatCannotBeStarted(t *testing.T) {
 		},
 		"a program that is not on the PATH": {
 			Command{Args: []string{"no-such-manager"}},
-			`start the operator: exec: "no-such-manager": executable file not found in $PATH: build the program before the tests; a relative path counts from Command.Dir`,
+			`start the operator: exec: "no-such-manager": executable file not found in $PATH: build the program before the tests; a relative path counts from Command.Dir, and a script needs the interpreter that its first line names`,
 		},
 		"a missing program": {
 			Command{Args: []string{"./manager"}, Dir: dir},
-			"start the operator: fork/exec ./manager: no such file or directory: build the program before the tests; a relative path counts from Command.Dir",
+			"start the operator: fork/exec ./manager: no such file or directory: build the program before the tests; a relative path counts from Command.Dir, and a script needs the interpreter that its first line names",
 		},
 		"a file that is not executable": {
 			Command{Args: []string{plain}}, "start the operator: fork/exec " + plain + ": permission denied: make the file executable with chmod +x",

@@ -11,8 +11,8 @@
 //
 // The operator gets a kubeconfig for a proxy on 127.0.0.1. The proxy has a serving certificate of its own, and accepts
 // only the token in that kubeconfig. The proxy sends each request through the transport of the kit's
-// rest.Config. There the kit records it, may delay or fail it, and sends it as the operator's user. A failure in that
-// transport reaches the operator as a broken connection, never as an HTTP status that the API server didn't send.
+// rest.Config. There the kit records it, may delay, answer or fail it, and otherwise sends it as the operator's user. An
+// error in that transport reaches the operator as a broken connection, never as an HTTP status of the proxy's own.
 //
 // The kit reads JSON. If the operator accepts protobuf, CBOR or YAML, the proxy asks for JSON instead. Clients decode
 // a reply according to its Content-Type, so they need no setting. Bodies that the operator sends are not changed.
@@ -27,6 +27,6 @@
 //
 // The process runs in a process group of its own, together with everything that it starts. When the kit stops the
 // operator, the group gets SIGTERM, as a pod does, and is killed if it is still running after [Command.Grace]. When the
-// kit kills the operator (the context's cause is traffic.ErrKilled), the group gets SIGKILL immediately. If the test
-// process is killed, a watchdog kills the group, too.
+// kit kills the operator (the context's cause is traffic.ErrKilled), the group gets SIGKILL immediately. If the operator
+// exits by itself, what it has started is killed. If the test process is killed, a watchdog kills the group, too.
 package process

@@ -75,7 +75,7 @@ func TestAnOperatorInShell(t *testing.T) {
 	}
 	g.Eventually(copied).WithArguments("first-copy", "configmap/first").WithTimeout(timeout).Should(Succeed())
 	g.Expect(cluster.Client.Create(t.Context(), configMap(namespace, "second"))).To(Succeed())
-	g.Eventually(copied).WithArguments("second-copy", "configmap/second").WithTimeout(timeout).Should(Succeed(), "the watch must show it immediately")
+	g.Eventually(copied).WithArguments("second-copy", "configmap/second").WithTimeout(timeout).Should(Succeed(), "the watch must show a ConfigMap that is created later")
 	g.Eventually(tap.Requests).WithTimeout(timeout).Should(ContainElements(
 		request("list", "", http.StatusOK), request("watch", "", http.StatusOK),
 		request("get", "first-copy", http.StatusNotFound), request("create", "first-copy", http.StatusCreated),

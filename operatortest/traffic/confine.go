@@ -29,8 +29,8 @@ func (t *Tap) Confine(namespaced func(Request) bool, namespaces ...string) {
 	t.confinement = &confinement{namespaces: namespaces, namespaced: namespaced}
 }
 
-// confined changes a request as Confine specifies. It returns the namespaces to which the reply must be restricted,
-// or nil if the operator may see all of them.
+// confined changes a request as Confine specifies. It returns the namespaces to which the reply must be restricted, or
+// nil if the operator may see the whole reply.
 func (t *Tap) confined(request *http.Request, parsed *Request) []string {
 	t.mu.Lock()
 	confinement := t.confinement

@@ -21,8 +21,9 @@ type Request struct {
 	Verb string
 	// Group, Version and Resource are empty for URLs that are not resources, such as /version.
 	Group, Version, Resource, Subresource string
-	// Namespace and Name are empty if the request names none. A create's Name comes from its body; the Name of a list,
-	// watch or deletecollection comes from its field selector.
+	// Namespace and Name are empty if the request names none. The Name of a new object comes from the request's body; a star
+	// follows it if the API server generates the rest. The Name of a list, watch or deletecollection comes from its field
+	// selector.
 	Namespace, Name string
 	// Lists marks a watch that begins with all existing objects, in place of a list.
 	Lists bool
@@ -42,7 +43,7 @@ type Request struct {
 	At time.Duration
 	// Status is the HTTP reply's status, or 0 if there has been no reply.
 	Status int
-	// Note says what the Tap did to the request, or why there was no reply.
+	// Note says why the operator got no reply. It is empty if the operator got one.
 	Note string
 	// Canceled means that the operator cancelled the request before its reply.
 	Canceled bool

@@ -19,7 +19,7 @@ func TestShown(t *testing.T) {
 	g, server, tap := NewWithT(t), newStream(t), New()
 	seen := watching(t, tap, server.config)
 	shown := func() []Version { return tap.Shown(ofConfigMaps, "known") }
-	g.Expect(shown()).To(BeEmpty(), "a watch that has not shown the object may never show it")
+	g.Expect(shown()).To(BeEmpty(), "a watch that has not shown the object must be left out: it may never show it")
 
 	server.events <- known("ADDED", 1)
 	g.Expect(next(g, seen)).To(Equal("ADDED a 1"))
@@ -28,7 +28,7 @@ func TestShown(t *testing.T) {
 	release := tap.Hold(ofConfigMaps)
 	server.events <- known("DELETED", 2)
 	g.Eventually(tap.Kept).WithArguments(ofConfigMaps).WithTimeout(waitTimeout).Should(Equal(1))
-	g.Expect(shown()).To(ConsistOf(Version{ResourceVersion: "1"}), "an event that is held back has not been shown")
+	g.Expect(shown()).To(ConsistOf(Version{ResourceVersion: "1"}), "an event that is held back must not count as shown")
 
 	release(Late)
 	g.Expect(next(g, seen)).To(Equal("DELETED a 2"))

@@ -25,7 +25,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// ErrKilled is the error of every request after [Tap.Kill].
+// ErrKilled is the error of every request that a killed operator makes, or that is in flight when it is killed.
 var ErrKilled = errors.New("the operator's process is dead (killed by the test)")
 
 // Rule decides, before a request is sent, what happens to it. Calls are never concurrent.
@@ -46,8 +46,8 @@ type Action struct {
 	CutWatches bool
 	// Lose is the error that the operator gets although the request takes effect: its reply is lost.
 	Lose error
-	// Kill blocks everything from now on, even this request's reply. With Drop, the operator dies right before the
-	// request; without Drop, right after it.
+	// Kill blocks all further requests and replies, even this request's reply. With Drop, the operator dies right before
+	// the request; without Drop, right after it. Open watches continue until [Tap.Kill].
 	Kill bool
 }
 
@@ -154,10 +154,10 @@ type Activity struct {
 	// Requests is how many requests it has made, and InFlight how many of them have not ended. A watch counts as ended when
 	// its reply begins or, if it begins with all objects, when the last of these has arrived.
 	Requests, InFlight int
-	// Events is how many watch events have reached the operator.
+	// Events is how many watch events about objects have reached the operator.
 	Events int
-	// Failures counts the operator's reasons to wait longer before its next try: broken watches, and failed requests
-	// except reads of an object that doesn't exist.
+	// Failures counts the operator's reasons to wait longer before its next try: watches that it hasn't ended itself, and
+	// failed requests except reads of an object that doesn't exist. A call of CutWatches counts once.
 	Failures int
 	// LongestGap is the longest time between two successive requests.
 	LongestGap time.Duration

@@ -154,7 +154,7 @@ func TestActivityOfAWatch(t *testing.T) {
 	g, tap := NewWithT(t), New()
 	reply, server := io.Pipe()
 	body := tap.openWatch(Request{Verb: "watch", Lists: true}, nil, reply)
-	g.Expect(tap.Activity()).To(Equal(Activity{InFlight: 1}), "the objects with which it begins are still arriving")
+	g.Expect(tap.Activity()).To(Equal(Activity{InFlight: 1}), "a watch must be in flight while the objects with which it begins are still arriving")
 	for _, each := range []json.RawMessage{event("ADDED", "a", 1), initialEnd} {
 		_, err := server.Write(each)
 		g.Expect(err).NotTo(HaveOccurred())
@@ -194,7 +194,7 @@ func TestRuleSeesTheRequest(t *testing.T) {
 	g.Expect(create(t.Context(), newClient(g, tap, server.config))).To(Succeed())
 	g.Expect(seen.Kind()).To(Equal("create configmaps"))
 	g.Expect(seen.Namespace + "/" + seen.Name).To(Equal("here/settings"))
-	g.Expect(seen.Done).To(BeFalse(), "a rule decides before the request is sent")
+	g.Expect(seen.Done).To(BeFalse(), "a rule must decide before the request is sent")
 }
 
 func TestAnswerLooksLikeTheAPIServers(t *testing.T) {
@@ -222,7 +222,8 @@ func TestAnswerLooksLikeTheAPIServers(t *testing.T) {
 	}
 }
 
-// client-go itself retries a request whose reply has a Retry-After header; the operator only sees a delay.
+// client-go itself retries a request whose reply has the status 429 and a Retry-After header; the operator only sees a
+// delay.
 func TestRetryAfterIsObeyed(t *testing.T) {
 	g, server, tap := NewWithT(t), newServer(t), New()
 	asked := 0
@@ -240,7 +241,7 @@ func TestRetryAfterIsObeyed(t *testing.T) {
 
 func TestHeldRequest(t *testing.T) {
 	tests := map[string]struct {
-		// end lets the request continue, or makes the operator cancel it.
+		// end lets the request continue, makes the operator cancel it, or kills the operator.
 		end      func(tap *Tap, release chan struct{}, cancel context.CancelFunc)
 		received int64
 		canceled bool

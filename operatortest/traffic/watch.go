@@ -109,7 +109,8 @@ func (t *Tap) openWatch(request Request, namespaces []string, body io.ReadCloser
 	return opened
 }
 
-// noteBroken counts a watch that has broken, unless the operator has closed it or CutWatches has broken it.
+// noteBroken counts a watch that has broken, or that the API server has ended, as a failure. It doesn't count one that the
+// operator has closed or CutWatches has broken.
 func (t *Tap) noteBroken(broken *watch) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
