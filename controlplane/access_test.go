@@ -85,7 +85,7 @@ func TestUsersAndCertificates(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(plane.RenewCertificates(ctx)).To(Succeed())
 		_, err := ada.CoreV1().ConfigMaps("default").Get(ctx, "kept", metav1.GetOptions{})
-		g.Expect(err).To(MatchError(ContainSubstring("certificate")), "the old kubeconfig trusts another authority")
+		g.Expect(err).To(MatchError(ContainSubstring("certificate")), "the old kubeconfig must no longer work, because it trusts another authority")
 		g.Expect(kept(ctx, g, plane)).To(BeTrue())
 		content, err := plane.Kubeconfig(student, "")
 		g.Expect(err).NotTo(HaveOccurred())

@@ -15,7 +15,7 @@ import (
 	"example.com/operator-workshop/internal/private"
 )
 
-// startTimeout bounds Up, which takes about 3 s on an idle machine.
+// startTimeout bounds Up after it has locked the folder. Up takes about 3 s on an idle machine.
 const startTimeout = 3 * time.Minute
 
 // Options describe a control plane. The zero value is usable.
@@ -38,7 +38,8 @@ type Options struct {
 	// without dashes.
 	APIServerFlags map[string]string
 	// Install is called as soon as the API server of a new control plane answers, before any controller starts; see package
-	// install. The garbage collector looks for new kinds only every 30 s, but knows those installed here from the start.
+	// install. The garbage collector looks for new kinds only every 30 s, but knows those installed here from the start. If
+	// the first Up fails or is interrupted, the next attempt calls Install again.
 	Install func(ctx context.Context, c *ControlPlane) error
 	// Out receives a line for each action. If it is nil, the lines are discarded.
 	Out io.Writer

@@ -86,7 +86,7 @@ func TestTheLifeOfAControlPlane(t *testing.T) {
 		content, err := exec.CommandContext(ctx, "cp", "-a", dir, copied).CombinedOutput()
 		g.Expect(err).NotTo(HaveOccurred(), string(content))
 		twin, _ := open(t, copied, controlplane.Options{})
-		g.Expect(pids(ctx, g, twin)).To(BeEmpty(), "the processes belong to the original")
+		g.Expect(pids(ctx, g, twin)).To(BeEmpty(), "the copy must not find the processes, which belong to the original")
 		g.Expect(twin.Up(ctx)).To(Succeed())
 		g.Expect(kept(ctx, g, twin)).To(BeTrue())
 		g.Expect(twin.Remove(ctx)).To(Succeed())

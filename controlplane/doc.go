@@ -16,7 +16,7 @@
 //
 // # What is in the folder
 //
-//	controlplane.json   ports, and which of the folders below are in use
+//	controlplane.json   ports, kube-apiserver's flags, and which of the folders and files below are in use
 //	kubeconfig          the administrator's kubeconfig
 //	pki-N/              keys, certificates and the components' kubeconfigs
 //	etcd-N/             etcd's data

@@ -44,7 +44,7 @@ type Component struct {
 type Status struct {
 	// Components describes every program, in the order of the variable Components.
 	Components []Component `json:"components"`
-	// Ready means that the API server accepts requests.
+	// Ready means that the API server accepts requests. It is false if a component isn't running or doesn't answer.
 	Ready bool `json:"ready"`
 	// Complete means that the control plane has been ready before, so it may contain data.
 	Complete bool `json:"complete"`
@@ -99,7 +99,8 @@ func (c *ControlPlane) examine(ctx context.Context, r record) ([]Component, erro
 	return found, errors.Join(errs...)
 }
 
-// hangs reports whether a process accepts a connection but doesn't answer. One that refuses connections is still starting.
+// hangs reports whether a process doesn't answer in time or, for kwok, has no recent heartbeat. A process that refuses
+// connections is still starting.
 func (c *ControlPlane) hangs(ctx context.Context, r record, component string, pid int) bool {
 	if component == "kwok" {
 		return c.heartbeatOver(ctx, r, pid)

@@ -121,8 +121,8 @@ func (c *ControlPlane) lacking(ctx context.Context, r record) string {
 	return ""
 }
 
-// schedulable reports whether the node is ready and has none of the taints that Kubernetes removes by itself. Other taints
-// were set by users, and don't matter here.
+// schedulable reports whether the node is ready and has none of the taints that Kubernetes sets while a node isn't ready
+// or can't be reached. Other taints don't matter here.
 func (n node) schedulable() bool {
 	for _, taint := range n.Spec.Taints {
 		if taint.Key == "node.kubernetes.io/not-ready" || taint.Key == "node.kubernetes.io/unreachable" {

@@ -24,7 +24,7 @@ import (
 // validity is how long certificates are valid. kubeadm's certificate authorities have the same lifetime.
 const validity = 10 * 365 * 24 * time.Hour
 
-// The certificate authorities, as in kubeadm: each server trusts only the one that signs its clients' certificates.
+// The certificate authorities, as in kubeadm: each server trusts only those that sign its clients' certificates.
 const (
 	// authority signs the certificates of users, and of the servers that users connect to.
 	authority = "ca"
@@ -48,8 +48,8 @@ type identity struct {
 	config certutil.Config
 }
 
-// identities returns an identity for each certificate of a control plane. All certificates except etcd's are valid for
-// one purpose only.
+// identities returns an identity for each certificate in the folder pki-N except the authorities'. Each of them except
+// etcd's is valid for one purpose only: for a server or for a client.
 // Source of the names and groups: kubeadm, and the bootstrap policy of RBAC.
 func identities(hosts []string) []identity {
 	server := []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}

@@ -17,7 +17,8 @@ import (
 )
 
 const (
-	// endTimeout bounds the wait until a killed process is gone, and until a new one has written its ID.
+	// endTimeout bounds the wait until a killed process is gone, until a new one has written its ID, and until its file can
+	// be locked.
 	endTimeout = 10 * time.Second
 	// processPoll is the interval at which such a wait checks again. A killed process is gone after about 20 ms.
 	processPoll = 2 * time.Millisecond

@@ -47,7 +47,7 @@ func TestAnotherProgramWithAComponentsProcessID(t *testing.T) {
 	g.Consistently(ended).WithTimeout(500 * time.Millisecond).ShouldNot(Receive())
 }
 
-func TestUpStartsAComponentAgainThatHasEnded(t *testing.T) {
+func TestUpRestartsAComponentThatEnds(t *testing.T) {
 	t.Parallel()
 	for name, killed := range map[string]struct{ component, when string }{
 		"etcd":                    {"etcd", "run/etcd"},

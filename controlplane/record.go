@@ -39,7 +39,8 @@ type DamagedError struct{ Reason string }
 
 func (e *DamagedError) Error() string { return "the control plane's folder is damaged: " + e.Reason }
 
-// load reads the record, and checks that the keys and the data that it names exist.
+// load reads the record, and checks that some of the keys and certificates that it names, and its data, exist and are
+// not empty.
 func (c *ControlPlane) load() (record, error) {
 	content, err := os.ReadFile(c.path(recordFile))
 	if errors.Is(err, fs.ErrNotExist) {

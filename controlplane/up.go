@@ -137,7 +137,8 @@ func (c *ControlPlane) configure(r record) (record, error) {
 	return configured, c.save(configured)
 }
 
-// writeFiles writes the files that components read.
+// writeFiles makes the folders and kubeconfigs that the components need, and removes the files and folders that are no
+// longer in use.
 func (c *ControlPlane) writeFiles(r record) error {
 	if err := errors.Join(c.removeOthers("etcd-", c.data(r.Data)), c.removeOthers("pki-", c.pki(r).dir), c.removeOthers(stagesPrefix, r.Stages)); err != nil {
 		return err
