@@ -17,9 +17,9 @@ const AssetsVariable = "KUBEBUILDER_ASSETS"
 // Programs returns the programs that the folder must contain: the components, etcd's tools for snapshots, and kubectl.
 func Programs() []string { return append(slices.Clone(Components), "etcdctl", "etcdutl", "kubectl") }
 
-// FindAssets returns the folder with the control plane's programs. If KUBEBUILDER_ASSETS is set, it names the folder. In
-// a checkout of the workshop, the folder is bin/; elsewhere it is the one that package assets fills. The error names the
-// first program that is missing, and says what to do.
+// FindAssets returns the folder with the control plane's programs. If KUBEBUILDER_ASSETS is set, it names the folder.
+// Otherwise the folder is bin/ in a checkout of the workshop, and elsewhere the one that package assets fills. The error
+// names the first program that is missing, and says what to do.
 func FindAssets() (string, error) {
 	dir, remedy, err := locateAssets("")
 	if err != nil {

@@ -100,7 +100,7 @@ func (c *ControlPlane) examine(ctx context.Context, r record) ([]Component, erro
 }
 
 // hangs reports whether a process doesn't answer in time or, for kwok, has no recent heartbeat. A process that refuses
-// connections is still starting.
+// connections counts as still starting.
 func (c *ControlPlane) hangs(ctx context.Context, r record, component string, pid int) bool {
 	if component == "kwok" {
 		return c.heartbeatOver(ctx, r, pid)
@@ -147,7 +147,7 @@ func (c *ControlPlane) ask(ctx context.Context, r record, component, path string
 	return c.request(ctx, r, component, http.MethodGet, path, nil, into)
 }
 
-// statusError is a response whose status is not success.
+// statusError is the error for a response whose status is 300 or higher.
 type statusError struct {
 	code   int
 	answer string

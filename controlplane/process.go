@@ -168,7 +168,8 @@ func lastMessage(log string) string {
 	return "no message"
 }
 
-// poll waits until done returns true.
+// poll calls done repeatedly until it returns true. If the limit is reached or the context ends first, poll returns the
+// reason.
 func poll(ctx context.Context, limit, interval time.Duration, done func(context.Context) bool) error {
 	limited, cancel := context.WithTimeoutCause(ctx, limit, errTimeLimit)
 	defer cancel()

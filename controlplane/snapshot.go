@@ -56,7 +56,8 @@ func (c *ControlPlane) Reset(ctx context.Context) error {
 	return c.Restore(ctx, c.path(snapshotFile))
 }
 
-// Restore atomically replaces the control plane's data with that of a snapshot, and starts the control plane.
+// Restore atomically replaces the control plane's data with that of a snapshot, and starts the control plane. If the
+// first Up has never finished, there is no data to replace: Restore then does the same as Up.
 func (c *ControlPlane) Restore(ctx context.Context, path string) error {
 	path, err := filepath.Abs(path)
 	if err != nil {

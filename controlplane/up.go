@@ -223,7 +223,7 @@ func keepLog(path string) error {
 	return private.Explain(err)
 }
 
-// await waits until done reports true, or until one of the components has ended.
+// await waits until done reports true. It returns an error if one of the components ends first, or if the time is up.
 func (c *ControlPlane) await(ctx context.Context, what string, done func(context.Context) bool, components ...string) error {
 	var ended error
 	err := poll(ctx, startTimeout, 10*time.Millisecond, func(ctx context.Context) bool {

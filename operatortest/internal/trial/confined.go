@@ -15,7 +15,7 @@ import (
 	"example.com/operator-workshop/operatortest/traffic"
 )
 
-// confined returns an error if an operator wrote outside the trial's namespace, where operators of other trials work.
+// confined returns an error if an operator wrote anything outside its trial, where operators of other trials work.
 func (t *Trial) confined() error {
 	for _, log := range t.Logs() {
 		for _, request := range log {

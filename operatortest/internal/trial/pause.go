@@ -146,9 +146,9 @@ func (t *Trial) outside(ctx context.Context) (string, error) {
 	return described, nil
 }
 
-// othersAct reports whether a controller of Kubernetes has something left to do: to bring a child to its desired state,
-// such as a Deployment whose pods are not ready, or to delete an object. It asks the API server, because the Runner's
-// store may not show a new child yet.
+// othersAct reports whether one of Kubernetes' controllers still has something to do: bring a child, such as a
+// Deployment whose pods are not ready, to its desired state, or delete an object. If a list fails, that is assumed.
+// othersAct asks the API server, because the Runner's store may not show a new child yet.
 func (t *Trial) othersAct(ctx context.Context) bool {
 	for _, each := range t.both() {
 		resources, err := each.List(ctx, t.Sample.GroupVersionKind())
@@ -198,7 +198,7 @@ func (t *Trial) both() []*Trial {
 // patientKey marks a context in which every wait lasts until Operator.Timeout.
 type patientKey struct{}
 
-// Patiently returns a context in which no wait ends early, for a time in which the operator may wait for something
+// Patiently returns a context in which no pause ends a wait, for a time in which the operator may wait for something
 // that the kit doesn't see.
 func Patiently(ctx context.Context) context.Context {
 	return context.WithValue(ctx, patientKey{}, true)

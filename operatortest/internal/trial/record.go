@@ -12,7 +12,7 @@ import (
 
 // Record is what is known about a trial that has ended.
 type Record struct {
-	// Behaviour is the trial's behaviour. Trials whose results several behaviours use belong to none.
+	// Behaviour is the trial's behaviour. Trials whose results other trials use belong to none.
 	Behaviour string
 	Began     time.Time
 	report.Trial
@@ -33,8 +33,8 @@ func behaviourOf(ctx context.Context) string {
 	return behaviour
 }
 
-// reference marks trials whose results several behaviours use. They don't wait for a turn, because other trials keep
-// their turns while they wait for these.
+// reference marks trials whose results other trials use. They don't wait for a turn, because other trials keep their
+// turns while they wait for these.
 func reference(ctx context.Context) context.Context {
 	return context.WithValue(WithBehaviour(ctx, ""), slotKey{}, true)
 }
@@ -51,7 +51,7 @@ func (runner *Runner) takeTurn(ctx context.Context) (inner context.Context, done
 	return context.WithValue(ctx, slotKey{}, true), func() { runner.slots.Release(1) }, nil
 }
 
-// id identifies a trial. Within a behaviour, each trial's name is different.
+// id identifies a trial. Within a behaviour, the trials have different names.
 func id(behaviour, name string) string {
 	return behaviour + "/" + strings.Trim(noWord.ReplaceAllString(strings.ToLower(name), "-"), "-")
 }
