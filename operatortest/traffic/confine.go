@@ -20,9 +20,9 @@ type confinement struct {
 }
 
 // Confine makes the Tap show the operator only these namespaces. If there is only one, requests for all namespaces
-// become requests for that one. If there are several, the Tap removes all objects in other namespaces from lists and watches.
-// namespaced reports whether a request's resource is namespaced. Creates, and requests for a single object, always name
-// their namespace.
+// become requests for that one. If there are several, the Tap removes all objects in other namespaces from lists and
+// watches. namespaced reports whether a request's resource is namespaced. Creates, and requests for a single object,
+// always name their namespace.
 func (t *Tap) Confine(namespaced func(Request) bool, namespaces ...string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

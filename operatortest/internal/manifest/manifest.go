@@ -37,7 +37,7 @@ func Files(dir string) ([]string, error) {
 		}
 	}
 	if len(files) == 0 {
-		return nil, fmt.Errorf("%s contains no YAML file: add one, or nothing is tested", dir)
+		return nil, fmt.Errorf("%s contains no YAML file (kustomization.yaml does not count): add one, or nothing is tested", dir)
 	}
 	return files, nil
 }

@@ -29,7 +29,7 @@ func TestRemove(t *testing.T) {
 			after:  `metadata: {labels: {a: b}, annotations: {c: d}}`, owned: `{"f:metadata":{"f:annotations":{"f:c":{}}}}`,
 			want: `metadata: {labels: {a: b}}`,
 		},
-		"a plain value of a set, and an entry with a number for a key": {
+		"a plain value of a set, and an entry with a number in its key": {
 			before: `{set: [b], ports: [{port: 80, protocol: TCP}]}`,
 			after:  `{set: [a, b], ports: [{port: 80, protocol: UDP}, {port: 80, protocol: TCP}]}`,
 			owned:  `{"f:set":{"v:\"a\"":{}},"f:ports":{"k:{\"port\":80,\"protocol\":\"UDP\"}":{".":{},"f:port":{},"f:protocol":{}}}}`,

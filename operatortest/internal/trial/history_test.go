@@ -82,7 +82,7 @@ func TestHistory(t *testing.T) {
 				`data.size of ConfigMap <namespace>-settings went back to "1"`: 1, `data.size of ConfigMap <namespace>-settings went back to ""`: 1,
 			},
 		},
-		"a field that was removed, set again and removed": {
+		"a field that was removed and set again": {
 			versions: []*unstructured.Unstructured{size("1"), settings("a", map[string]any{}), size("1")},
 			want: History{
 				"ConfigMap <namespace>-settings was created": 1, `data.size of ConfigMap <namespace>-settings went back to "1"`: 1,
