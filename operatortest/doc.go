@@ -15,7 +15,7 @@
 //	operatortest/learn       drafts operatortest.yaml from two runs of an operator
 //	operatortest/report      reports the result of each behaviour: text, JSON, JUnit, HTML
 //	operatortest/incluster   uses kubectl and make to test an operator that is deployed in a cluster
-//	operatortest/internal    runs trials, generates specs from a schema, compares states
+//	operatortest/internal    runs trials, generates specs from a schema, compares states, reads manifests
 //
 // # Samples
 //

@@ -67,8 +67,8 @@ type Operator struct {
 	Converged func(resource *unstructured.Unstructured) error
 	// Children are the objects that the operator creates for a resource. It may create no others, except Events and Leases.
 	Children []Child
-	// MaxWrites is how many of the operator's writes may take effect before a new
-	// resource has converged. Events, Leases and refused writes don't count.
+	// MaxWrites is how many of the operator's writes may take effect until a new resource has converged and the operator is
+	// at rest. Events, Leases and refused writes don't count.
 	MaxWrites int
 	// Drains means that the operator finishes the queued work and writes its Events before it ends. client-go's queue
 	// makes that possible. controller-runtime's manager drops what is queued, and catches up after the next start; Events

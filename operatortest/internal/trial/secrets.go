@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// minSecret is how many bytes a value must have to be searched for: shorter ones appear by chance.
+// minSecret is how many bytes a value must have to be searched for: shorter ones could appear by chance.
 const minSecret = 8
 
 // secretKind is the kind of Kubernetes' own Secrets.
