@@ -199,7 +199,8 @@ func (runner *Runner) SampleSpec() map[string]any {
 	return spec
 }
 
-// Fresh returns the final state of a new resource with a spec. It determines each state only once.
+// Fresh returns the final state of a new resource with a spec. It determines each state only once, unless the caller for
+// which it does so is cancelled or runs out of time.
 func (runner *Runner) Fresh(ctx context.Context, spec map[string]any) (state.Snapshot, error) {
 	key, err := json.Marshal(runner.Resource(spec).Object["spec"])
 	if err != nil {
