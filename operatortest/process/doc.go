@@ -28,5 +28,6 @@
 // The process runs in a process group of its own, together with everything that it starts. When the kit stops the
 // operator, the group gets SIGTERM, as a pod does, and is killed if it is still running after [Command.Grace]. When the
 // kit kills the operator (the context's cause is traffic.ErrKilled), the group gets SIGKILL immediately. If the operator
-// exits by itself, what it has started is killed. If the test process is killed, a watchdog kills the group, too.
+// exits by itself, the programs that it has started are killed. If the test process is killed, a watchdog kills the
+// group, too.
 package process

@@ -43,7 +43,7 @@ type Request struct {
 	At time.Duration
 	// Status is the HTTP reply's status, or 0 if there has been no reply.
 	Status int
-	// Note says why the operator got no reply. It is empty if the operator got one.
+	// Note says why the operator got no reply. It is empty if the operator got one, or is still waiting for it.
 	Note string
 	// Canceled means that the operator cancelled the request before its reply.
 	Canceled bool

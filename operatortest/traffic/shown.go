@@ -16,7 +16,7 @@ type Version struct {
 	Deleted bool
 }
 
-// Event is a watch event about an object that has reached the operator.
+// Event is a watch event that has reached the operator. It is about an object, so it is neither a bookmark nor an error.
 type Event struct {
 	Type apiwatch.EventType
 	// Group and Resource are those of the watch.
@@ -27,8 +27,8 @@ type Event struct {
 	At time.Duration
 }
 
-// Events returns all watch events about objects that have reached the operator so far, in order, including those with
-// which a watch begins in place of a list. It leaves out bookmarks and errors.
+// Events returns all watch events that have reached the operator so far, in order, except bookmarks and errors. It
+// includes those with which a watch begins in place of a list.
 func (t *Tap) Events() []Event {
 	t.eventsMu.Lock()
 	defer t.eventsMu.Unlock()

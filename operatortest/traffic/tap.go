@@ -154,7 +154,7 @@ type Activity struct {
 	// Requests is how many requests it has made, and InFlight how many of them have not ended. A watch counts as ended when
 	// its reply begins or, if it begins with all objects, when the last of these has arrived.
 	Requests, InFlight int
-	// Events is how many watch events about objects have reached the operator.
+	// Events is how many watch events have reached the operator, not counting bookmarks and errors.
 	Events int
 	// Failures counts the operator's reasons to wait longer before its next try: watches that it hasn't ended itself, and
 	// failed requests except reads of an object that doesn't exist. A call of CutWatches counts once.
