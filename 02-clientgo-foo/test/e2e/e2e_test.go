@@ -73,7 +73,7 @@ var _ = Describe("the controller", Ordered, func() {
 		before := podsOf(ctx)
 		incluster.Kubectl(ctx, "rollout", "restart", "deployment/web", "--namespace="+fooNamespace)
 		incluster.Kubectl(ctx, "rollout", "status", "deployment/web", "--namespace="+fooNamespace, "--timeout=3m")
-		Eventually(podsOf).WithContext(ctx).Should(And(HaveLen(2), Not(ContainElements(before))), "all pods must be new")
+		Eventually(podsOf).WithContext(ctx).Should(And(HaveLen(2), HaveEach(Not(BeElementOf(before)))), "all pods must be new")
 		foo.WaitUntilConverged(ctx)
 	}, SpecTimeout(incluster.Timeout))
 

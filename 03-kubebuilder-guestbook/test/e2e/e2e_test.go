@@ -34,7 +34,7 @@ var _ = Describe("the manager", Ordered, func() {
 
 		Eventually(page).WithContext(ctx).WithArguments("full-guestbook").Should(ContainSubstring("New settings for: Phone"))
 		guestbook.WaitUntilConverged(ctx)
-		Eventually(podsOf).WithContext(ctx).WithArguments("full-guestbook").Should(And(HaveLen(2), Not(ContainElements(before))), "all pods must be new")
+		Eventually(podsOf).WithContext(ctx).WithArguments("full-guestbook").Should(And(HaveLen(2), HaveEach(Not(BeElementOf(before)))), "all pods must be new")
 	}, SpecTimeout(incluster.Timeout))
 
 	incluster.DescribeChildren(guestbook)
