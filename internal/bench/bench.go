@@ -1,5 +1,6 @@
-// Package bench measures the figures in docs/benchmarks.md: how long classroom clusters take to start and stop, and
-// what they cost while idle.
+// Package bench measures figures for docs/benchmarks.md: how long the tools take to build, how long classroom clusters
+// take to start and stop, what they cost while idle, how long the stages' tests take, and what controllers cost under
+// load.
 package bench
 
 import (
@@ -32,12 +33,12 @@ type Bench struct {
 	Repo repo.Repo
 	// Runs is how many times each duration is measured.
 	Runs int
-	// Out receives a Markdown table of the figures, and Log the progress.
+	// Out receives the figures, most of them as rows of Markdown tables, and Log the progress.
 	Out, Log io.Writer
 }
 
-// Build compiles every tool with an empty compiler cache and prints the time of
-// each. Modules that are already downloaded are not downloaded again.
+// Build compiles every tool of the main set with an empty compiler cache and prints
+// the time of each. Modules that are already downloaded are not downloaded again.
 func (b Bench) Build(ctx context.Context) error {
 	scratch, err := os.MkdirTemp("", "workshop-bench-")
 	if err != nil {
@@ -114,9 +115,9 @@ func (b Bench) row(figure string, took []time.Duration) {
 	fmt.Fprintf(b.Out, "| %s | %.2f s | %.2f–%.2f s |\n", figure, took[len(took)/2].Seconds(), took[0].Seconds(), took[len(took)-1].Seconds())
 }
 
-// costs measures the memory and the idle load of one cluster, and of several at the same time. It adds up the
+// costs measures the memory and the idle load of one cluster, and of several at the same time. On Linux, it adds up the
 // components' shares of memory, not their sizes: clusters share the pages of their programs, which a sum of the sizes
-// would count several times. Other programs on the machine don't affect the result.
+// would count several times. Other programs on the machine hardly affect the result.
 func (b Bench) costs(ctx context.Context, clusters []classroom.Cluster) error {
 	var first uint64
 	for i, cluster := range clusters {

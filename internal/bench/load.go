@@ -26,11 +26,11 @@ type LoadOptions struct {
 	Stage string
 	// Resources are the numbers of resources to measure with, separated by commas.
 	Resources string
-	// Idle is how long a converged controller is watched.
+	// Idle is how long each idle controller is measured.
 	Idle time.Duration
 }
 
-// CheckLoad checks the options. Its error names the flag to correct.
+// CheckLoad checks the options. Its error says what to correct.
 func (b Bench) CheckLoad(load LoadOptions) error {
 	if _, err := ParseResources(load.Resources); err != nil {
 		return err

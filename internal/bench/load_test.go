@@ -45,7 +45,7 @@ func TestCheckLoad(t *testing.T) {
 		"no idle time":                 {load: LoadOptions{Resources: "1"}, wanted: "--idle=0s: give a positive duration"},
 		"a stage that does not exist":  {load: LoadOptions{Stage: "9", Resources: "1", Idle: time.Second}, wanted: `there is no stage "9"`},
 		"a stage without a controller": {load: LoadOptions{Stage: "1", Resources: "1", Idle: time.Second}, wanted: "stage 1 has no config/bench/load.yaml, so its load can't be measured; the stages that have one: 2"},
-		"a chapter without a stage":    {load: LoadOptions{Stage: "0", Resources: "1", Idle: time.Second}, wanted: "stage 0 has no config/bench/load.yaml"},
+		"a stage without a module":     {load: LoadOptions{Stage: "0", Resources: "1", Idle: time.Second}, wanted: "stage 0 has no config/bench/load.yaml"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := Bench{Repo: checkout(t)}.CheckLoad(test.load)

@@ -47,7 +47,7 @@ func TestCheckGo(t *testing.T) {
 			g.Expect(check.Found).To(Equal(c.prints))
 		})
 	}
-	t.Run("none at all", func(t *testing.T) {
+	t.Run("no go command", func(t *testing.T) {
 		g := NewWithT(t)
 		t.Setenv("PATH", t.TempDir())
 		g.Expect(checkGo(t.Context(), r).Remedy).To(ContainSubstring("install Go 1.26.0"))
@@ -88,13 +88,13 @@ func TestUnwritableCache(t *testing.T) {
 	g.Expect(os.WriteFile(file, nil, 0o644)).To(Succeed())
 	t.Setenv(repo.CacheVariable, filepath.Join(file, "cache"))
 	check := checkWritable(r)
-	g.Expect(check.Found).To(Equal("cache read-only"))
+	g.Expect(check.Found).To(Equal("cache not writable"))
 	g.Expect(check.Remedy).To(ContainSubstring("export " + repo.CacheVariable))
 	t.Setenv(repo.CacheVariable, t.TempDir())
 	g.Expect(checkWritable(r).OK()).To(BeTrue())
 }
 
-func TestReady(t *testing.T) {
+func TestReadyAndPrint(t *testing.T) {
 	met, missing := Check{Name: "a"}, Check{Name: "b", Remedy: "install b"}
 	optional := Check{Name: "c", Remedy: "install c", Optional: true}
 	g := NewWithT(t)

@@ -27,11 +27,11 @@ func checkWritable(r repo.Repo) Check {
 		return check
 	}
 	if err := tryWrite(r.Root); err != nil {
-		check.Found, check.Remedy = "checkout read-only", "clone the repository into a directory that you can write to"
+		check.Found, check.Remedy = "checkout not writable", "clone the repository into a directory that you can write to"
 		return check
 	}
 	if err := tryWrite(cache); err != nil {
-		check.Found, check.Remedy = "cache read-only", fmt.Sprintf("export %s=DIR, GOCACHE=DIR and GOMODCACHE=DIR with directories that you can write to", repo.CacheVariable)
+		check.Found, check.Remedy = "cache not writable", fmt.Sprintf("export %s=DIR, GOCACHE=DIR and GOMODCACHE=DIR with directories that you can write to", repo.CacheVariable)
 		return check
 	}
 	check.Found = "both"
@@ -63,7 +63,7 @@ func checkDisk(r repo.Repo) Check {
 	dir := existingParent(cache)
 	usage, err := disk.Usage(dir)
 	if err != nil {
-		check.Found, check.Remedy = "unknown", "df -h "+dir
+		check.Found, check.Remedy = "unknown", fmt.Sprintf("check with `df -h %s` that %s are free", dir, gigabytes(needed))
 		return check
 	}
 	check.Found = gigabytes(usage.Free)
@@ -139,7 +139,7 @@ func checkInotify(name string, needed int) Check {
 	check := Check{Name: "inotify " + name, Needed: strconv.Itoa(needed) + " for kind", Optional: true}
 	content, err := os.ReadFile("/proc/sys/fs/inotify/" + name)
 	if err != nil {
-		check.Found, check.Remedy = "unknown", "cat /proc/sys/fs/inotify/"+name
+		check.Found, check.Remedy = "unknown", fmt.Sprintf("make sure that /proc/sys/fs/inotify/%s contains at least %d (for CLUSTER=kind)", name, needed)
 		return check
 	}
 	check.Found = strings.TrimSpace(string(content))

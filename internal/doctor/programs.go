@@ -48,8 +48,8 @@ func goEnv(ctx context.Context, dir, name string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// packageCommand returns the command that installs a tool with this system's usual package manager. If it finds no
-// package manager that it knows, it returns advice instead.
+// packageCommand returns the command that installs a tool: on macOS, the one for Apple's command line tools, and
+// elsewhere one for a package manager on the PATH. If it finds no package manager that it knows, it returns advice.
 func packageCommand(tool string) string {
 	if runtime.GOOS == "darwin" {
 		return "xcode-select --install"

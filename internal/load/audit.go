@@ -90,7 +90,7 @@ func (l *auditLog) read() error {
 	}
 }
 
-// add adds the request that a line describes, unless the line is about the end of a watch.
+// add adds the request that a line describes, unless an earlier line described it, as at the end of a watch.
 func (l *auditLog) add(line []byte) error {
 	var event auditEvent
 	if err := json.Unmarshal(line, &event); err != nil {

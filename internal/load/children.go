@@ -61,7 +61,7 @@ func (g *ground) children(ctx context.Context, resources load) (load, error) {
 	return children, nil
 }
 
-// isResource reports whether an owner is one of the resources.
+// isResource reports whether an owner has the kind of the resources.
 func (g *ground) isResource(owner *metav1.OwnerReference) bool {
 	kind := g.plan.object(1).GroupVersionKind()
 	return owner != nil && owner.Kind == kind.Kind && schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).Group == kind.Group
@@ -86,8 +86,9 @@ func (g *ground) deletableKinds() ([]schema.GroupVersionKind, error) {
 	return kinds, nil
 }
 
-// asCreated returns an object as a client would create it: without the owner reference, and without what the API server
-// and controllers have added.
+// asCreated returns an object as a client would create it: without its status, and with only the namespace, name,
+// labels and annotations of its metadata. It also leaves out the Deployment controller's annotations and a Service's
+// addresses. It keeps defaults in the spec.
 func asCreated(found *unstructured.Unstructured) *unstructured.Unstructured {
 	made := found.DeepCopy()
 	delete(made.Object, "status")
@@ -139,7 +140,7 @@ func (g *ground) remove(ctx context.Context, l load) error {
 	return err
 }
 
-// left returns the name of an object that has one of the keys or a controlling owner, or "" if there is none.
+// left returns the kind and name of an object that has one of the keys or a controlling owner, or "" if there is none.
 func (g *ground) left(ctx context.Context, kinds []schema.GroupVersionKind, keys sets.Set[objectKey]) (string, error) {
 	for _, kind := range kinds {
 		objects := &metav1.PartialObjectMetadataList{}

@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// writers is how many resources are created at the same time.
+	// writers is how many writers create or delete objects at the same time.
 	writers = 10
-	// stallTimeout is how long to wait for the next resource to converge.
+	// stallTimeout is how long to wait for the next object to converge.
 	stallTimeout = 2 * time.Minute
 )
 

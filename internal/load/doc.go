@@ -35,7 +35,7 @@
 //	idle      nothing happens but resyncs
 //	restart   the program is stopped and started again, and the measurement waits as in the phase settle
 //	baseline  the resources are deleted and the program is stopped; then, twice, ten writers create the
-//	          children, each has converged when it is Current by kstatus, and they are deleted
+//	          children, the measurement waits until each is Current by kstatus, and they are deleted
 //	last      the program is started again, and the resources are created and converge as at first
 //
 // # The baseline
@@ -45,15 +45,15 @@
 // time with the operator to the time of the baseline shows the operator's own cost.
 // The children are the objects that the operator created: all objects in the namespace
 // that have a resource as their controlling owner. They are created again without that
-// owner reference, and without additions of the API server and controllers.
+// owner reference, and without most additions of the API server and controllers.
 //
 // With and without the operator, the same number of writers creates the objects, without
 // client-side rate limits, and watches show when they have converged. The baseline has no
 // custom resources: a user without an operator would not make any, so creating them, their
 // status and their events all count as the operator's cost. A control plane that has run for
 // a while is not as fast as a new one. So the order is operator, baseline,
-// baseline, operator, and the ratio is that of the means. Each run begins when
-// all objects of the previous one are gone, pods included, and the control plane is idle.
+// baseline, operator, and the ratio is that of the means. After the first run, each run begins when all
+// objects of the previous one are gone, pods included, and the control plane has rested for some seconds.
 //
 // A request belongs to the phase in which it reached the API server. Peak memory
 // is that of the first process up to the end of the idle phase.

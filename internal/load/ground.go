@@ -45,7 +45,7 @@ type ground struct {
 	cluster *testcluster.Cluster
 	client  client.WithWatch
 	audit   *auditLog
-	// dir contains the audit log, the kubeconfig and the controller's logs.
+	// dir contains the audit policy and log, the kubeconfig and the controller's logs.
 	dir        string
 	kubeconfig string
 	// resource is the API resource of the plan's kind.
@@ -99,8 +99,8 @@ func (g *ground) prepare(ctx context.Context, stage string, resources int) error
 	return g.tryResource(ctx)
 }
 
-// tryResource makes the API server check a resource without storing it. The server delays the first object of a newly
-// defined kind by 2 s. This request absorbs the delay, which would otherwise be measured.
+// tryResource makes the API server check a resource without storing it. For 2 s after a kind is defined, the server
+// delays each creation by 2 s. This request absorbs the delay, which would otherwise be measured.
 func (g *ground) tryResource(ctx context.Context) error {
 	strict := client.FieldValidation(metav1.FieldValidationStrict)
 	if err := g.client.Create(ctx, g.plan.object(1), client.DryRunAll, strict); err != nil {
@@ -125,7 +125,7 @@ func (g *ground) findResource() error {
 	kind := g.plan.object(1).GroupVersionKind()
 	mapping, err := g.client.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
 	if err != nil {
-		return fmt.Errorf("%s names a kind that config/crd/bases does not define: %w", planFile, err)
+		return fmt.Errorf("find the kind of the resource in %s, which config/crd/bases must define: %w", planFile, err)
 	}
 	g.resource = mapping.Resource.GroupResource()
 	return nil
@@ -138,7 +138,8 @@ func (g *ground) create(ctx context.Context, object client.Object) error {
 	return nil
 }
 
-// grant binds the stage's roles to the service account. It binds a Role in the namespace of the resources.
+// grant creates the service account and the stage's roles, and binds the roles to the account. Roles and their bindings
+// get the namespace of the resources.
 func (g *ground) grant(ctx context.Context, stage string) error {
 	made := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account}}
 	if err := g.create(ctx, made); err != nil {

@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	// calmAfter is how long the controller must send no request before it counts as idle.
+	// calmAfter is how long the controller must send no request before it counts as idle. The control plane rests for the
+	// same time before each run but the first.
 	calmAfter = 5 * time.Second
 	// calmTimeout bounds the wait until the controller is idle. Later requests count as those of an idle controller.
 	calmTimeout = 30 * time.Second
@@ -25,7 +26,7 @@ type Measurement struct {
 	Stage string
 	// Resources are the numbers of resources to measure with. Each gets its own control plane.
 	Resources []int
-	// Idle is how long to measure the controller once all resources have converged.
+	// Idle is how long to measure the idle controller.
 	Idle time.Duration
 	// Out receives the figures as Markdown tables, and Log the progress.
 	Out, Log io.Writer
@@ -44,7 +45,7 @@ type figures struct {
 	with, baseline []time.Duration
 	// latencies is how long each resource took to converge the first time.
 	latencies []time.Duration
-	// The next fields count the requests of each phase.
+	// The next fields count the requests of the phases with these names.
 	converge, settle, idle, restart tally
 	// busyTime is the processor time that the first process used until all resources had converged, and idleTime is
 	// what it used while idle.

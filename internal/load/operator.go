@@ -24,7 +24,7 @@ const (
 	startTimeout = 30 * time.Second
 	// stopTimeout bounds how long the controller may take to exit after SIGTERM.
 	stopTimeout = 30 * time.Second
-	// pollInterval is the time between two checks of a wait. Each check reads only local files.
+	// pollInterval is the time between two checks of a wait. Each check reads a local file or the clock.
 	pollInterval = 50 * time.Millisecond
 	// shownLines is how many lines of the controller's log an error shows.
 	shownLines = 5
@@ -96,7 +96,8 @@ func (o *operator) lastLines() string {
 	return strings.Join(lines[max(0, len(lines)-shownLines):], "\n")
 }
 
-// wait waits until a condition is true. It fails if the process or the context ends first.
+// wait waits until a condition is true. It fails if the condition returns an error, or if the process or the context
+// ends first.
 func (o *operator) wait(ctx context.Context, holds func() (bool, error)) error {
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
@@ -129,7 +130,7 @@ func (o *operator) processorTime() (time.Duration, error) {
 }
 
 // stop stops the process with SIGTERM, as a cluster does. If the process has not ended after stopTimeout, stop kills it
-// and returns an error. Further calls do nothing.
+// and returns an error. If the process has already ended, stop does nothing.
 func (o *operator) stop() error {
 	select {
 	case <-o.ended:

@@ -71,7 +71,7 @@ func (p *plan) object(number int) *unstructured.Unstructured {
 	return made
 }
 
-// fill returns a copy of a YAML value in which the placeholder is replaced in all strings.
+// fill returns a copy of a YAML value in which the placeholder is replaced in all strings except the keys.
 func fill(value any, number string) any {
 	switch typed := value.(type) {
 	case string:

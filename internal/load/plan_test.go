@@ -52,7 +52,7 @@ func TestReadPlanRefuses(t *testing.T) {
 		"a misspelled field":    {content: "idealWrite: 1\n", wanted: `unknown field "idealWrite"`},
 		"a field given twice":   {content: "idealWrites: 1\nidealWrites: 2\n", wanted: `key "idealWrites" already set in map`},
 		"text that is not YAML": {content: "idealWrites: [\n", wanted: "load.yaml: "},
-		"a name that is a list": {content: "idealWrites: 1\nresource: {apiVersion: v1, kind: A, metadata: [x]}\n", wanted: "metadata.name"},
+		"metadata as a list":    {content: "idealWrites: 1\nresource: {apiVersion: v1, kind: A, metadata: [x]}\n", wanted: "metadata.name"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

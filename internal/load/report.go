@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// row is a line of the table. It has a figure for each number of resources, and the ideal figure.
+// row is a line of the table. It has a figure for each number of resources and, in some rows, the ideal figure.
 type row struct {
 	name  string
 	value func(figures) string
@@ -129,7 +129,7 @@ func allSeconds(durations []time.Duration) string {
 	return strings.Join(texts, ", ")
 }
 
-// ratio returns the mean time with the operator, divided by the mean time without it.
+// ratio returns the mean time with the operator, divided by the mean time without it, or "-" if the latter is unknown.
 func ratio(f figures) string {
 	if len(f.baseline) == 0 {
 		return "-"

@@ -24,7 +24,7 @@ func TestCount(t *testing.T) {
 		"a forbidden request is refused":        {request: made("list", "apps", "deployments", 403), wanted: tally{reads: 1, refusals: 1}},
 		"a list is a read":                      {request: made("list", "apps", "deployments", 200), wanted: tally{reads: 1}},
 		"discovery is a read":                   {request: made("get", "", "", 200), wanted: tally{reads: 1}},
-		"a review stores nothing":               {request: made("create", "authorization.k8s.io", "subjectaccessreviews", 201), wanted: tally{reads: 1}},
+		"a review counts as a read":             {request: made("create", "authorization.k8s.io", "subjectaccessreviews", 201), wanted: tally{reads: 1}},
 		"a watch is a watch":                    {request: made("watch", "apps", "deployments", 200), wanted: tally{watches: 1}},
 		"an event does not count as a write":    {request: made("create", "events.k8s.io", "events", 201), wanted: tally{events: 1}},
 		"an event of the old group is an event": {request: made("patch", "", "events", 200), wanted: tally{events: 1}},

@@ -33,7 +33,7 @@ func run() int {
 	flags := flag.NewFlagSet("loadbench", flag.ExitOnError)
 	resources := flags.String("resources", "100,500,1000", "the `numbers` of resources, each measured on its own control plane")
 	flags.StringVar(&measure.Stage, "stage", "", "the stage's `folder`")
-	flags.DurationVar(&measure.Idle, "idle", time.Minute, "how long a converged controller is watched")
+	flags.DurationVar(&measure.Idle, "idle", time.Minute, "how long to measure the idle controller")
 	_ = flags.Parse(os.Args[1:]) // exits after a mistake
 	var err error
 	if measure.Resources, err = bench.ParseResources(*resources); err == nil {
