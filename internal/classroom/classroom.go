@@ -61,15 +61,15 @@ type Options struct {
 	Port int
 	// Nodes is the number of nodes, at least 1.
 	Nodes int
-	// Out receives progress, including each command before it runs.
+	// Out receives progress, including most kind commands before they run.
 	Out io.Writer
 	// Confirm asks before Up uses a cluster that the workshop did not make. Up fails if Confirm returns an error. If
 	// Confirm is nil, Up does not ask.
 	Confirm func(ctx context.Context, question string) error
 }
 
-// MakeCommand returns the make command for a goal, for use in messages. It includes CLUSTER and NAME, so that a learner who
-// copies the command doesn't reset or remove another cluster.
+// MakeCommand returns the make command for a goal, for use in messages. It includes CLUSTER and NAME unless they have
+// their defaults, so that a learner who copies the command doesn't reset or remove another cluster.
 func (o Options) MakeCommand(goal string) string {
 	command := "make " + goal
 	if o.Provider != providers.Embedded {
@@ -107,7 +107,8 @@ func New(options Options) (Cluster, error) {
 }
 
 // environment returns the variables that a shell needs to work with a cluster. They put bin/ first on the PATH, select
-// the cluster's kubeconfig, and keep kubectl's own files out of the home directory.
+// the cluster's kubeconfig, keep kubectl's cache out of the home directory, and make kubectl ignore the learner's
+// kuberc.
 func environment(r repo.Repo, kubeconfig string) []string {
 	return []string{
 		"PATH=" + r.Bin() + string(os.PathListSeparator) + os.Getenv("PATH"),
@@ -117,7 +118,7 @@ func environment(r repo.Repo, kubeconfig string) []string {
 	}
 }
 
-// Status describes a cluster and its running components.
+// Status describes a cluster and its components.
 type Status struct {
 	Name       string      `json:"name"`
 	Provider   string      `json:"provider"`

@@ -96,7 +96,7 @@ func (c *current) freeze(ctx context.Context) (name, server string, err error) {
 	quiet.runner.log = "" // the log must not contain credentials
 	content, err := quiet.kubectl(ctx, "config", "view", "--minify", "--flatten", "--raw")
 	if err != nil {
-		return "", "", fmt.Errorf("%s chooses no cluster: run `kubectl config use-context NAME` (%w)", c.learners(), err)
+		return "", "", fmt.Errorf("read the current context of %s: %w; `kubectl config use-context NAME` chooses one", c.learners(), err)
 	}
 	var config struct {
 		Context  string `json:"current-context"`

@@ -86,7 +86,7 @@ func (e *embedded) finish(err error) error {
 	return private.WriteFile(e.Kubeconfig(), content)
 }
 
-// explain adds advice for the learner to an error.
+// explain adds advice for the learner to an error or, if there is none, the name of the cluster.
 func (e *embedded) explain(err error) error {
 	var damaged *controlplane.DamagedError
 	switch {

@@ -24,9 +24,9 @@ const NodeImageVariable = "KIND_NODE_IMAGE"
 const (
 	// kindLimit bounds the creation of a kind cluster, including the first pull of its image.
 	kindLimit = 15 * time.Minute
-	// kindStartLimit bounds the wait for the API server after the nodes are restarted.
+	// kindStartLimit bounds the wait for the API server of a cluster that already exists.
 	kindStartLimit = 2 * time.Minute
-	// kindRemoveLimit bounds the removal of a kind cluster.
+	// kindRemoveLimit bounds the wait until a cluster's containers are gone, and the removal of an unfinished cluster.
 	kindRemoveLimit = 2 * time.Minute
 )
 

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// kindState says whether a kind cluster exists and which checkout made it.
+// kindState says whether a kind cluster exists and whether this checkout made it.
 type kindState int
 
 const (
@@ -15,7 +15,7 @@ const (
 	kindHalfMade
 	// kindOurs was made in this checkout.
 	kindOurs
-	// kindForeign has the same name, but was not made in this checkout.
+	// kindForeign has the same name, but no record shows that it was made in this checkout.
 	kindForeign
 )
 

@@ -44,7 +44,7 @@ func lock(ctx context.Context, path string, out io.Writer, limit time.Duration) 
 		_ = file.Close()
 		return nil, err
 	}
-	// The process ID is used only in the message above, so ignore an error: a full disk must not keep `make down` from
+	// The process ID is used only in the messages above, so ignore an error: a full disk must not keep `make down` from
 	// freeing space.
 	_ = os.WriteFile(path, []byte(strconv.Itoa(os.Getpid())), 0o600)
 	return func() { _ = file.Close() }, nil

@@ -67,8 +67,8 @@ users: [{name: nobody, user: {}}]
 	cases := map[string]struct{ kubeconfig, want string }{
 		"a kubeconfig that does not exist":     {"", "there is no kubeconfig"},
 		"a kubeconfig that points nowhere":     {unreachable, `the cluster of context "nowhere" does not answer`},
-		"a kubeconfig that chooses no context": {"apiVersion: v1\nkind: Config\n", "chooses no cluster"},
-		"a kubeconfig that is not YAML":        {"\t{", "chooses no cluster"},
+		"a kubeconfig that chooses no context": {"apiVersion: v1\nkind: Config\n", "`kubectl config use-context NAME` chooses one"},
+		"a kubeconfig that is not YAML":        {"\t{", "read the current context of"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

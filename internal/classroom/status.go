@@ -24,7 +24,8 @@ func describe(ctx context.Context, status *Status, options Options) {
 	describeServer(ctx, status, client.Server, client.Get)
 }
 
-// describeServer queries the API server and fills in the status. If the server doesn't answer, the state is StateBroken.
+// describeServer queries the API server and fills in the status. If it can't read the server's version, the state is
+// StateBroken.
 func describeServer(ctx context.Context, status *Status, server string, get kube.Get) {
 	limited, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()

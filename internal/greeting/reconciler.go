@@ -21,7 +21,7 @@ import (
 const reconcileTimeout = 15 * time.Second
 
 // errNameTaken means that the ConfigMap exists, and that this Greeting doesn't control it.
-var errNameTaken = errors.New("exists, and this Greeting does not control it: delete or rename it")
+var errNameTaken = errors.New("exists, and this Greeting does not control it: delete it, or create the Greeting under another name")
 
 // Reconciler keeps a ConfigMap for each Greeting.
 // +kubebuilder:object:generate=false
@@ -112,7 +112,7 @@ func (r *Reconciler) updateStatus(ctx context.Context, greeting *Greeting, probl
 	return nil
 }
 
-// readyCondition computes the condition Ready. After an error that a retry may fix, known is false.
+// readyCondition computes the condition Ready. If the error is neither a taken name nor a refusal, known is false.
 func readyCondition(greeting *Greeting, problem error) (ready metav1.Condition, known bool) {
 	ready = metav1.Condition{Type: ConditionReady, Status: metav1.ConditionFalse, ObservedGeneration: greeting.Generation}
 	switch {

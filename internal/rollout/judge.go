@@ -25,11 +25,11 @@ type container struct{ pod, name string }
 // pullReasons are the reasons that kubelet gives for an image that it can't pull.
 var pullReasons = []string{"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "RegistryUnavailable"}
 
-// createReasons are the reasons that kubelet gives for a container that it can't create from its image.
+// createReasons are the reasons that kubelet gives for a container that it can't create or start.
 var createReasons = []string{"CreateContainerConfigError", "CreateContainerError", "RunContainerError", "StartError"}
 
-// currentPods returns the pods of the current template. Pods of earlier templates don't count: perhaps the template was
-// changed because they can't start.
+// currentPods returns the pods of the current template that are not being deleted. Pods of earlier templates don't
+// count: perhaps the template was changed because they can't start.
 func currentPods(deployment object, replicaSets, pods []object) []object {
 	var current string
 	for _, each := range replicaSets {
@@ -78,7 +78,7 @@ func judgePod(seen *sight, pod object) {
 			seen.trouble = fmt.Sprintf("node %s can't get the image %s (%s): `make stage-N kind-load IMG=%s` loads it from docker into a kind cluster, `docker-push` pushes it to a registry that the node can reach",
 				pod.Spec.NodeName, status.Image, waiting.Reason, status.Image)
 		case slices.Contains(createReasons, waiting.Reason):
-			seen.trouble = fmt.Sprintf("container %s of pod %s can't be created (%s): %s", status.Name, name, waiting.Reason, firstLine(waiting.Message))
+			seen.trouble = fmt.Sprintf("container %s of pod %s can't be created or started (%s): %s", status.Name, name, waiting.Reason, firstLine(waiting.Message))
 		case waiting.Reason == "CrashLoopBackOff":
 			seen.trouble = fmt.Sprintf("container %s of pod %s keeps exiting%s", status.Name, name, status.exit())
 			seen.crashed = container{pod: name, name: status.Name}

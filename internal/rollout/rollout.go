@@ -28,13 +28,13 @@ type Waiter struct {
 	Namespace, Name string
 	// Limit bounds the wait.
 	Limit time.Duration
-	// Out receives a line whenever the number of pods that are ready changes.
+	// Out receives a line about the progress whenever that line changes.
 	Out io.Writer
 }
 
-// Wait waits until all of the Deployment's pods are new and ready. It fails if a pod can't start, the time limit is
-// reached, ctx ends, or the Deployment doesn't exist or can't be read. The error is one line that says what is wrong
-// and, in many cases, what to do.
+// Wait waits until all of the Deployment's pods are new and ready. It fails if the cluster refuses a pod or a pod can't
+// start, if the time limit is reached or ctx ends, or if the Deployment doesn't exist or the cluster can't be read. The
+// error is one line that says what is wrong and, in many cases, what to do.
 func (w *Waiter) Wait(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, w.Limit)
 	defer cancel()
@@ -81,7 +81,7 @@ func (w *Waiter) late(last sight) error {
 		reason = last.trouble
 	}
 	if reason == "" {
-		reason = "its pods are not ready"
+		reason = "not all of its pods are new and ready"
 	}
 	return fmt.Errorf("the rollout of deployment %s is not done after %s: %s; see `kubectl --namespace=%s describe pods`", w.Name, w.Limit, reason, w.Namespace)
 }
@@ -108,7 +108,7 @@ func (w *Waiter) look(ctx context.Context) (sight, error) {
 	return sight{}, fmt.Errorf("namespace %s has no deployment %s: `make deploy` creates it", w.Namespace, w.Name)
 }
 
-// lastWords returns the last line that a crashed container logged.
+// lastWords returns the last line that a crashed container logged, as the end of an error, or "".
 func (w *Waiter) lastWords(ctx context.Context, crashed container) string {
 	if crashed.pod == "" {
 		return ""

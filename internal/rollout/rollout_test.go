@@ -165,7 +165,7 @@ func TestWaitSaysWhatIsMissing(t *testing.T) {
 	}{
 		"no node":            {[]runtime.Object{deployed(0), unscheduled}, "no node can run pod foo-2-x: 0/1 nodes are available"},
 		"a probe that fails": {[]runtime.Object{deployed(0), unready}, "container manager of pod foo-2-x is running, but not ready"},
-		"no controller":      {[]runtime.Object{behind}, "its pods are not ready"},
+		"no controller":      {[]runtime.Object{behind}, "not all of its pods are new and ready"},
 		"no Deployment":      {nil, "namespace foo-system has no deployment foo: `make deploy` creates it"},
 	}
 	for name, c := range cases {
