@@ -43,7 +43,7 @@ func TestDockerfilesAgree(t *testing.T) {
 	first := commonPart(t, stages[0])
 	for _, stage := range stages[1:] {
 		NewWithT(t).Expect(commonPart(t, stage)).To(Equal(first),
-			"%s/Dockerfile and %s/Dockerfile differ in more than the names and the Go code that they copy", stage.dir, stages[0].dir)
+			"%s/Dockerfile and %s/Dockerfile differ in more than the names, the Go code that they copy and the package that they compile", stage.dir, stages[0].dir)
 	}
 }
 

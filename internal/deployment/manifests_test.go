@@ -36,7 +36,7 @@ func TestInstallations(t *testing.T) {
 				objects := build(t, filepath.Join(stage.dir, "config", installation))
 				t.Run("accepts only restricted pods", objects.checkNamespace)
 				t.Run("runs two replicas of which one leads", objects.checkReplicas)
-				t.Run("has a container with few privileges, probes and limits", objects.checkContainer)
+				t.Run("has a container with probes, limits and few privileges", objects.checkContainer)
 				t.Run("spreads its pods over the nodes, and loses at most one at a time to a disruption", objects.checkDisruption)
 				t.Run("has Services that reach its ports", objects.checkServices)
 				t.Run("accepts connections only to the ports of its Services", objects.checkPolicies)
@@ -63,13 +63,13 @@ func (i installed) checkNamespace(t *testing.T) {
 func (i installed) checkReplicas(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(i.deployment.Spec.Replicas).To(HaveValue(BeEquivalentTo(2)))
-	g.Expect(i.container().Args).To(ContainElement("--leader-elect"), "without leader election, both replicas would work")
+	g.Expect(i.container().Args).To(ContainElement("--leader-elect"), "without leader election, both replicas would reconcile")
 }
 
 func (i installed) checkContainer(t *testing.T) {
 	g := NewWithT(t)
 	container := i.container()
-	g.Expect(container.ImagePullPolicy).To(Equal(corev1.PullIfNotPresent), "an image that was loaded into the nodes is in no registry")
+	g.Expect(container.ImagePullPolicy).To(Equal(corev1.PullIfNotPresent), "an image that was loaded into the nodes may be in no registry")
 	g.Expect(container.LivenessProbe).NotTo(BeNil())
 	g.Expect(container.ReadinessProbe).NotTo(BeNil())
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {

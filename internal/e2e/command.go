@@ -35,8 +35,8 @@ func (c Command) Run(ctx context.Context) error {
 	return nil
 }
 
-// others lists variables that change what make, go or the shell does. A nested make would use the outer make's flags, and
-// GOOS=windows in a learner's shell would break every command.
+// others lists variables that change what make, go or the shell does. A nested make would use the outer make's flags,
+// and GOOS=windows in a learner's shell would compile specs that can't run on this machine.
 var others = []string{
 	"MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "CLUSTER", "NAME", "IMG",
 	"GOFLAGS", "GOOS", "GOARCH", "CDPATH",

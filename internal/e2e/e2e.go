@@ -1,5 +1,5 @@
-// Package e2e tests a stage's operator from end to end. It makes a cluster for the test, runs the operator's own specs with
-// the operator deployed from its image, and plays the operator's chapter.
+// Package e2e tests a stage's operator from end to end. It makes a cluster for the test or uses the learner's own, runs
+// the operator's own specs with the operator deployed from its image, and plays the operator's chapter.
 package e2e
 
 import (
@@ -34,7 +34,7 @@ type Test struct {
 	Logs func(ctx context.Context) error
 	// Down removes what Begin has made. Once Begin has succeeded, Down is called even if a step fails.
 	Down func(ctx context.Context) error
-	// Out receives a line for each step.
+	// Out receives a line for each step that succeeds, and one at the end if everything does.
 	Out io.Writer
 }
 

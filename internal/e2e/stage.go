@@ -45,7 +45,7 @@ type Options struct {
 // Check returns an error if the options don't fit the stage or the provider. The error says what to change.
 func (o Options) Check(stage repo.Stage, provider string) error {
 	if info, err := os.Stat(filepath.Join(stage.Dir, "test", "e2e")); stage.Dir == "" || err != nil || !info.IsDir() {
-		return fmt.Errorf("stage %d has no end-to-end tests: stages 2 and later have them", stage.Number)
+		return fmt.Errorf("stage %d has no end-to-end tests: stages 2 to 6 have them", stage.Number)
 	}
 	if o.Image == "" {
 		return errors.New("--image is missing: `make test-e2e` in the stage's folder passes it")

@@ -34,8 +34,8 @@ const (
 	grace = 2 * time.Second
 	// killLimit bounds the wait for killed programs to disappear.
 	killLimit = 10 * time.Second
-	// ending is the suffix of a lock file's name. The file contains the mark of the last play on a cluster. If that play
-	// ended normally, the file is empty.
+	// ending is the suffix of a lock file's name. The file contains the mark of the last play on a cluster until that
+	// play's programs have been stopped. Then the file is empty.
 	ending = ".play.lock"
 )
 
@@ -118,7 +118,7 @@ func Sweep(ctx context.Context, state string) error {
 }
 
 func sweep(ctx context.Context, path string) error {
-	// If the last play ended normally, the file is empty, and there is no need to lock it.
+	// If the last play's programs have been stopped, the file is empty, and there is no need to lock it.
 	if content, err := os.ReadFile(path); err != nil || len(content) == 0 {
 		return nil
 	}
@@ -161,7 +161,7 @@ func end(ctx context.Context, mark string) error {
 		}
 		clear(asked)
 	}
-	return errors.New("programs that a play started can't be killed: look for them with `ps`")
+	return errors.New("programs that a play started are still running: look for them with `ps`")
 }
 
 // endWith sends a signal to every program with the mark, once to each, until none is left or ctx ends. It reports

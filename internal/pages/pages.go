@@ -137,8 +137,8 @@ func (p *page) checkProse(block ast.Node) {
 	}
 }
 
-// checkLink checks that a link within the repository leads to a file, and to a heading in it. Other addresses must
-// begin with https: or mailto:.
+// checkLink checks that a link within the repository leads to a file or folder and, if it has a fragment, to a heading.
+// Other addresses must begin with https: or mailto:.
 func (p *page) checkLink(destination string, line int) {
 	address, err := url.Parse(destination)
 	switch {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// avoided gives authors advice about each word or phrase that makes readers stumble.
+// avoided gives authors advice about words and phrases that belittle readers or make them stumble.
 var avoided = map[string]string{
 	"all it holds":    "write: and everything in it",
 	"as one would":    "say who does what",

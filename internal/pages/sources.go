@@ -21,11 +21,11 @@ const exercisesFile = "exercises.yaml"
 
 var textFields = []string{"title", "task", "hints"}
 
-// code is a piece of code within a line.
+// code matches a piece of code between backquotes.
 var code = regexp.MustCompile("`[^`]*`")
 
 // CheckSources checks the phrases in the comments of all Go files that aren't generated, and in the text of all
-// exercises. It returns an error with all problems, each as path:line: message.
+// exercises. It skips bin, work and hidden folders. It returns an error with all problems, each as path:line: message.
 func (c *Checker) CheckSources() error {
 	var problems []error
 	err := filepath.WalkDir(c.root, func(path string, entry fs.DirEntry, err error) error {
@@ -99,7 +99,7 @@ func (c *Checker) checkPhrases(path string, line int, text string) error {
 	if inside, err := filepath.Rel(c.root, path); err == nil {
 		path = inside
 	}
-	// Replace each character of code with an X, so that positions stay the same.
+	// Replace each character of code with an X, but keep its line breaks, so that later lines keep their numbers.
 	text = code.ReplaceAllStringFunc(text, func(code string) string {
 		return regexp.MustCompile(`[^\n]`).ReplaceAllString(code, "X")
 	})

@@ -17,7 +17,8 @@ import (
 // long is a time limit that no test reaches.
 const long = time.Minute
 
-// start runs a script in a group of its own and returns the group once the script has printed a line.
+// start runs a script in a group of its own. Once the script has printed a line, start returns the group and the rest
+// of the output.
 func start(t *testing.T, script string) (int, io.Reader) {
 	t.Helper()
 	g := NewWithT(t)
@@ -44,13 +45,13 @@ func TestEnd(t *testing.T) {
 		want   bool
 		says   string
 	}{
-		"a program that exits":          {"trap 'echo obeyed; exit' INT; echo up; while :; do sleep 0.01; done", []procgroup.Step{interrupt}, true, "obeyed\n"},
+		"a program that obeys":          {"trap 'echo obeyed; exit' INT; echo up; while :; do sleep 0.01; done", []procgroup.Step{interrupt}, true, "obeyed\n"},
 		"a program with children":       {"sleep 1000 & sleep 1000 & echo up; wait", []procgroup.Step{{Signal: 15, Wait: long}}, true, ""},
 		"a second signal":               {"trap '' INT; trap 'echo term; exit' TERM; echo up; while :; do sleep 0.01; done", []procgroup.Step{{Signal: 2}, {Signal: 15, Wait: long}}, true, "term\n"},
 		"a program that ignores both":   {"trap '' INT TERM; echo up; while :; do sleep 0.01; done", []procgroup.Step{{Signal: 2}, {Signal: 15}}, false, ""},
 		"no steps, only the kill":       {"sleep 1000 & echo up; wait", nil, false, ""},
 		"a program that ends by itself": {"echo up; read -r _; exit", []procgroup.Step{{Wait: long}}, true, ""},
-		"a child that outlives it":      {"sleep 1000 >/dev/null & echo up; exit", []procgroup.Step{{Wait: 0}}, false, ""},
+		"a child that keeps running":    {"sleep 1000 >/dev/null & echo up; exit", []procgroup.Step{{Wait: 0}}, false, ""},
 		"a child whose parent is gone":  {"sleep 1000 >/dev/null & echo up; exit", []procgroup.Step{{Signal: 15, Wait: long}}, true, ""},
 	}
 	for name, c := range cases {

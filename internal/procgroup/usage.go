@@ -13,7 +13,7 @@ import (
 type Usage struct {
 	// Threads counts at least one for each process. Files counts open files, including connections.
 	Threads, Files int
-	// Memory is the resident memory in bytes, without mapped files.
+	// Memory is the resident memory in bytes, without mapped files and shared memory.
 	Memory int64
 }
 

@@ -6,7 +6,7 @@ import "strings"
 // special contains the characters that have a special meaning to a shell, at least in some places.
 const special = " \t\n'\"$`\\|&;<>(){}*?[]#~!^"
 
-// Args returns arguments as a learner would type them in a shell, with quotes only where they are needed.
+// Args returns arguments as a learner would type them in a shell, with quotes only where they may be needed.
 func Args(args []string) string {
 	words := make([]string, len(args))
 	for i, arg := range args {

@@ -1,4 +1,4 @@
-// Package repo finds the root of the workshop's repository, its stages, and the chapter of each stage.
+// Package repo finds the root of the workshop's repository, its stages and their chapters, and the cache of its tools.
 package repo
 
 import (
@@ -18,7 +18,7 @@ type Repo struct {
 	Root string
 }
 
-// Stage is a part of the course: a chapter and, from stage 1 on, a Go module.
+// Stage is a part of the course: a chapter and, in stages 1 to 6, a Go module.
 type Stage struct {
 	// Number is the N of `make stage-N`.
 	Number int
@@ -58,7 +58,8 @@ func Find(dir string) (Repo, error) {
 // Bin returns the directory that contains the tools.
 func (r Repo) Bin() string { return filepath.Join(r.Root, "bin") }
 
-// State returns the directory that contains the state of the classroom clusters.
+// State returns the directory that contains the state of the classroom clusters, and the locks of package leftover and
+// package keeper.
 func (r Repo) State() string { return filepath.Join(r.Root, ".workshop") }
 
 // Stages returns the stages, sorted by number.

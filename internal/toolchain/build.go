@@ -48,9 +48,9 @@ func (b Builder) bin() string {
 	return filepath.Join(bin, b.Platform.OS+"_"+b.Platform.Arch)
 }
 
-// Ensure makes every component of the set available in bin/. It builds the components that the cache lacks, and returns
-// their number. Only one build of a set runs at a time. After an interrupted build, only the unfinished components are
-// built.
+// Ensure makes every component of the set available in bin/, or in bin/OS_ARCH for another platform. It builds the
+// components that the cache lacks, and returns their number. Only one build of a set runs at a time. After an
+// interrupted build, only the unfinished components are built.
 func (b Builder) Ensure(ctx context.Context, set Set) (int, error) {
 	goVersion, err := goVersion(ctx, set.Dir)
 	if err != nil {
@@ -149,7 +149,7 @@ func (b Builder) compile(ctx context.Context, set Set, component Component, stor
 }
 
 // goCommand runs go in a tools module, outside the workspace and without cgo. It ignores a platform that the caller's
-// environment sets. Its output goes to a log that is kept only after a failure.
+// environment sets. After a failure, the log contains go's standard error; after a success, there is no log.
 func (b Builder) goCommand(ctx context.Context, dir, log string, args ...string) error {
 	var output bytes.Buffer
 	command := exec.CommandContext(ctx, "go", args...)

@@ -36,8 +36,8 @@ var causes = []struct {
 	},
 }
 
-// explain returns a one-line error that says what to do about a failed go command. It searches the command's output or,
-// if that is nil, the standard error that exec.Cmd.Output has captured.
+// explain returns a one-line error for a failed go command, with advice if it knows the cause. It searches the
+// command's output or, if that is nil, the standard error that exec.Cmd.Output has captured.
 func explain(err error, output []byte) error {
 	var exit *exec.ExitError
 	if errors.Is(err, exec.ErrNotFound) {
@@ -72,7 +72,7 @@ func lineWith(text, sign string) string {
 	return sign
 }
 
-// firstLine returns the first line that is not one of the compiler's headings, such as "# path".
+// firstLine returns the first line that is neither empty nor one of the compiler's headings, such as "# path".
 func firstLine(text string) string {
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "# ") {

@@ -73,7 +73,7 @@ func modulesKey(root string, modules []string) (string, error) {
 		for _, name := range []string{"go.mod", "go.sum"} {
 			content, err := os.ReadFile(filepath.Join(module, name))
 			if err != nil {
-				return "", fmt.Errorf("read the pins of a stage: %w", err)
+				return "", fmt.Errorf("read the pinned versions of a module: %w", err)
 			}
 			fmt.Fprintf(hash, "%s %d\n%s\n", filepath.Join(relative(root, module), name), len(content), content)
 		}

@@ -58,8 +58,8 @@ type Set struct {
 // Main is the name of the set with the control plane and the generators.
 const Main = "tools"
 
-// versionVariables are the variables that contain a program's own version, and that the linker sets. Without them,
-// Kubernetes programs that are built outside the release process report v0.0.0.
+// versionVariables are the variables that the linker sets to the pinned version of a module. Without them, Kubernetes
+// programs that are built outside the release process report v0.0.0.
 var versionVariables = []struct {
 	module    string
 	variables []string
@@ -156,7 +156,7 @@ func (s Set) linkerFlags() string {
 	return strings.Join(flags, " ")
 }
 
-// key returns a hash of everything that affects the set's binaries.
+// key returns the set's name with a hash of everything that affects its binaries.
 func (s Set) key(goVersion string, platform Platform) (string, error) {
 	hash := sha256.New()
 	for _, name := range []string{"go.mod", "go.sum"} {

@@ -26,7 +26,7 @@ func TestPinnedSet(t *testing.T) {
 	g.Expect(set.linkerFlags()).To(ContainSubstring("sigs.k8s.io/kwok/pkg/consts.Version=0.8.0"), "kwok adds the v itself")
 }
 
-func TestKeyDependsOnEveryInput(t *testing.T) {
+func TestKeyDependsOnGoPlatformAndVersions(t *testing.T) {
 	g := NewWithT(t)
 	r, err := repo.Find(".")
 	g.Expect(err).NotTo(HaveOccurred())

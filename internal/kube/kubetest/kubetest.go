@@ -12,7 +12,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Serve starts a server that requires a client certificate. It returns a kubeconfig for it, which tests may change.
+// Serve starts a server that requires a client certificate. It returns a kubeconfig for the server,
+// which tests may change.
 func Serve(t *testing.T, handler http.Handler) map[string]any {
 	t.Helper()
 	server := httptest.NewUnstartedServer(handler)
