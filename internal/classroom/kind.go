@@ -169,7 +169,7 @@ func (k *kind) create(ctx context.Context) error {
 		cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), kindRemoveLimit)
 		defer cancel()
 		if errors.Is(err, errInterrupted) {
-			err = fmt.Errorf("interrupted: the unfinished cluster %s was removed", k.cluster)
+			err = fmt.Errorf("interrupted: cluster %s was not finished, so this command removes it", k.cluster)
 		}
 		return errors.Join(err, k.remove(cleanup))
 	}

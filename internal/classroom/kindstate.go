@@ -70,7 +70,7 @@ func controlPlane(nodes []container) string {
 	return nodes[at].id
 }
 
-// foreign returns the error for a cluster that someone else made.
+// foreign returns the error for a cluster that, as far as is known, wasn't made in this checkout.
 func (k *kind) foreign() error {
 	return fmt.Errorf("there is a kind cluster %s that was not made here, so it is left alone: choose another name, such as NAME=mine; if it is yours, `bin/kind delete cluster --name %s` removes it",
 		k.cluster, k.cluster)

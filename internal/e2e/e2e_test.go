@@ -31,7 +31,7 @@ func (n *notes) test(out *bytes.Buffer, begin, steps []Step) Test {
 	}
 }
 
-func TestRunEndsInOrder(t *testing.T) {
+func TestRunCallsStepsLogsAndDownInOrder(t *testing.T) {
 	broken := errors.New("broken")
 	cases := map[string]struct {
 		failing string
@@ -108,7 +108,7 @@ func (s *signal) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-func TestEnvironmentOmitsVariablesForMakeAndGo(t *testing.T) {
+func TestEnvironmentOmitsVariablesForMakeGoAndTheShell(t *testing.T) {
 	g := NewWithT(t)
 	t.Setenv("MAKEFLAGS", "IMG=mine")
 	t.Setenv("CLUSTER", "embedded")

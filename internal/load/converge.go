@@ -167,7 +167,7 @@ func (c *convergence) take(event watch.Event) bool {
 
 // stalled returns an error that names one object and says why it has not converged.
 func (c *convergence) stalled() error {
-	progress := fmt.Sprintf("%d of %d objects have converged, and none for %s", len(c.converged), len(c.objects()), stallTimeout)
+	progress := fmt.Sprintf("%d of %d objects have converged, none of them in the last %s", len(c.converged), len(c.objects()), stallTimeout)
 	for key, missing := range c.missing {
 		return fmt.Errorf("%s; %s %s has not: %s", progress, key.kind, key.name, missing)
 	}

@@ -55,7 +55,7 @@ func TestUnmet(t *testing.T) {
 	}
 }
 
-func TestConvergenceRecordsTheFirstTime(t *testing.T) {
+func TestConvergenceRecordsWhenAnObjectFirstConverged(t *testing.T) {
 	g := NewWithT(t)
 	ready := gauge(t, "status: {conditions: [{type: Ready, status: 'True'}]}")
 	seen := newConvergence(load{sets: [][]*unstructured.Unstructured{{ready}}, unmet: unmet})

@@ -43,7 +43,7 @@ func TestPlanObject(t *testing.T) {
 	}
 }
 
-func TestReadPlanRefuses(t *testing.T) {
+func TestReadPlanRefusesFaultyPlans(t *testing.T) {
 	for name, test := range map[string]struct{ content, wanted string }{
 		"no resource":           {content: "idealWrites: 1\n", wanted: "resource needs an apiVersion and a kind"},
 		"one name for all":      {content: "idealWrites: 1\nresource: {apiVersion: v1, kind: A, metadata: {name: a}}\n", wanted: "metadata.name with the word NUMBER"},

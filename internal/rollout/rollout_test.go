@@ -152,7 +152,7 @@ func TestWaitToleratesTemporaryProblems(t *testing.T) {
 	})
 }
 
-func TestWaitSaysWhatIsMissing(t *testing.T) {
+func TestWaitSaysWhyItFailed(t *testing.T) {
 	unscheduled := pod("2", "", "")
 	unscheduled.Status = corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "0/1 nodes are available: 1 Insufficient cpu."}}}
 	unready := pod("2", "", "")

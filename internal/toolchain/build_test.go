@@ -188,7 +188,7 @@ func TestBuildFailures(t *testing.T) {
 			},
 			"connect to the internet",
 		},
-		"a cache that cannot be written": {
+		"a cache that can't be written to": {
 			func(_ *testing.T, c *course) {
 				c.cache = filepath.Join(c.root, "tools", "go.mod")
 			},
@@ -201,7 +201,7 @@ func TestBuildFailures(t *testing.T) {
 			},
 			"this Go is too old",
 		},
-		"a checkout that cannot be written": {
+		"a checkout that can't be written to": {
 			func(t *testing.T, c *course) { c.write(t, "bin", "no folder") },
 			"clone the workshop into a directory of your own",
 		},
