@@ -135,7 +135,7 @@ type Kluster struct {
 
 // KlusterSpec is the cluster that a Kluster asks for.
 type KlusterSpec struct {
-	// Name is the cluster's name in the cloud, unique in the account. DigitalOcean can't change it.
+	// Name is the cluster's name in the cloud, unique in the account. It can't be changed.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63

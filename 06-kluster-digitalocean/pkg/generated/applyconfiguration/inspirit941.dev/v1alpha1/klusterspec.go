@@ -13,7 +13,7 @@ import (
 //
 // KlusterSpec is the cluster that a Kluster asks for.
 type KlusterSpecApplyConfiguration struct {
-	// Name is the cluster's name in the cloud, unique in the account. DigitalOcean can't change it.
+	// Name is the cluster's name in the cloud, unique in the account. It can't be changed.
 	Name *string `json:"name,omitempty"`
 	// Region is the slug of the data centre, such as "fra1". DigitalOcean can't change it.
 	Region *string `json:"region,omitempty"`
