@@ -65,7 +65,7 @@ func newAuditLog(path string) *auditLog { return &auditLog{path: path, seen: set
 func (l *auditLog) read() error {
 	file, err := os.Open(l.path)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil // the API server creates it with the first line
+		return nil // the API server has not created it yet
 	}
 	if err != nil {
 		return fmt.Errorf("read the audit log: %w", err)

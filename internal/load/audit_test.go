@@ -36,7 +36,7 @@ func TestAuditLog(t *testing.T) {
 	g := NewWithT(t)
 	path := filepath.Join(t.TempDir(), "audit.log")
 	log := newAuditLog(path)
-	g.Expect(log.read()).To(Succeed(), "the API server makes the file with the first line")
+	g.Expect(log.read()).To(Succeed(), "there is no file until the API server starts")
 	g.Expect(log.last()).To(BeZero())
 
 	g.Expect(os.WriteFile(path, []byte(auditLines), 0o600)).To(Succeed())

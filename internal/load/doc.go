@@ -2,7 +2,7 @@
 // many new resources take to converge, how many requests that takes, whether the
 // controller sends requests after that, and how much memory and processor time it uses.
 //
-// For each number of resources, package operatortest starts a new control plane.
+// For each number of resources, package testcluster starts a new control plane.
 // The controller is the stage's program. It runs as a separate process, under a
 // service account with the stage's roles. Its requests are counted in the API
 // server's audit log, which misses no request and needs no change to the controller.

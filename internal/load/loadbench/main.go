@@ -26,7 +26,7 @@ func main() {
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	// Discard what envtest logs about starting and stopping a control plane.
+	// Discard what envtest's code logs about installing the CRDs.
 	log.SetLogger(logr.Discard())
 	measure := load.Measurement{Out: os.Stdout, Log: os.Stderr}
 	// Don't use the default set of flags, because it contains flags of libraries.
