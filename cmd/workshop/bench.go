@@ -50,6 +50,6 @@ func (a *app) benchCommand() *cobra.Command {
 	flags.BoolVar(&loadOnly, "load", false, "measure only the controllers of the stages under load")
 	flags.StringVar(&load.Stage, "stage", "", "the only stage to measure under load (default: all that have config/bench/load.yaml)")
 	flags.StringVar(&load.Resources, "resources", "100,500,1000", "numbers of resources to create, separated by commas")
-	flags.DurationVar(&load.Idle, "idle", time.Minute, "how long to watch a converged controller")
+	flags.DurationVar(&load.Idle, "idle", time.Minute, "how long to measure an idle controller")
 	return command
 }

@@ -74,7 +74,8 @@ type File struct {
 	Converged string `json:"converged,omitempty"`
 	// Children are the objects that the operator creates for a resource. It may create no others, except Events and Leases.
 	Children []Child `json:"children,omitempty"`
-	// MaxWrites is how many writes may take effect before a new resource has converged. Events and Leases don't count.
+	// MaxWrites is how many writes may take effect until a new resource has converged and the operator is at
+	// rest. Events and Leases don't count.
 	MaxWrites int `json:"maxWrites,omitempty"`
 	// Drains means that the operator finishes the queued work and writes its Events before it exits. controller-runtime's
 	// manager does neither.
