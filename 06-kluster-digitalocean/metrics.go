@@ -19,7 +19,7 @@ const (
 // reconcileDuration also counts the reconciles: a histogram includes a count.
 var reconcileDuration = metrics.NewHistogramVec(&metrics.HistogramOpts{
 	Name:           "kluster_reconcile_duration_seconds",
-	Help:           "How long it took to bring one Kluster up to date, by result.",
+	Help:           "How long a reconcile of one Kluster took, by result.",
 	Buckets:        metrics.ExponentialBuckets(0.0005, 4, 9), // 0.5 ms to 33 s
 	StabilityLevel: metrics.ALPHA,
 }, []string{"result"})

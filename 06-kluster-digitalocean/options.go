@@ -22,7 +22,7 @@ type options struct {
 	workers int
 	// resyncPeriod is how often every Kluster is reconciled without an event. If it is 0, there are no resyncs.
 	resyncPeriod time.Duration
-	// drainTimeout bounds how long work in progress may continue after the signal to stop.
+	// drainTimeout bounds how long the workers may go on after the signal to stop.
 	drainTimeout time.Duration
 
 	// pollInterval is how often to observe a cluster that the cloud is changing.
