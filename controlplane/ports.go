@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"os"
 	"strconv"
 	"time"
 )
@@ -42,15 +43,18 @@ func freePorts(n int) ([]int, error) {
 }
 
 // portFree reports whether the port is free both on the loopback address and on all addresses.
-func portFree(port int) bool {
+func portFree(port int) bool { return listen(port) == nil }
+
+// listen returns an error if this process can't listen on the port, both on the loopback address and on all addresses.
+func listen(port int) error {
 	for _, host := range []string{loopback, ""} {
 		listener, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
 		if err != nil {
-			return false
+			return err
 		}
 		_ = listener.Close()
 	}
-	return true
+	return nil
 }
 
 // choosePorts chooses the ports of a new control plane.
@@ -67,10 +71,16 @@ func choosePorts(apiServer int) (ports, error) {
 	return chosen, CheckPort(apiServer)
 }
 
-// CheckPort returns an ErrPortTaken if the API server can't have the port.
-func CheckPort(port int) error {
-	if portFree(port) {
+// CheckPort returns an error if the API server can't have the port: ErrPortTaken, or that this user may not listen there.
+func CheckPort(port int) error { return explainPort(port, listen(port)) }
+
+// explainPort returns what to do about an error of listen.
+func explainPort(port int, err error) error {
+	switch {
+	case err == nil:
 		return nil
+	case errors.Is(err, os.ErrPermission):
+		return fmt.Errorf("your user may not listen on port %d (kube-apiserver): choose a port above 1023", port)
 	}
 	return fmt.Errorf("port %d (kube-apiserver) %w: end that program, or choose another port", port, ErrPortTaken)
 }

@@ -149,7 +149,8 @@ func (k *kind) exportKubeconfig(ctx context.Context) error {
 
 func (k *kind) create(ctx context.Context) error {
 	if k.options.Port != 0 {
-		if err := controlplane.CheckPort(k.options.Port); err != nil {
+		// The container engine may listen on ports on which this user may not.
+		if err := controlplane.CheckPort(k.options.Port); errors.Is(err, controlplane.ErrPortTaken) {
 			return fmt.Errorf("%w with PORT=, or leave PORT out for a free one", err)
 		}
 	}

@@ -1,0 +1,17 @@
+package controlplane
+
+import (
+	"fmt"
+	"syscall"
+	"testing"
+
+	. "github.com/onsi/gomega"
+)
+
+// The error is made here, because root, who may listen on every port, can't provoke it.
+func TestAPrivilegedPortIsNotCalledTaken(t *testing.T) {
+	g := NewWithT(t)
+	err := explainPort(443, fmt.Errorf("listen tcp 127.0.0.1:443: bind: %w", syscall.EACCES))
+	g.Expect(err).To(MatchError("your user may not listen on port 443 (kube-apiserver): choose a port above 1023"))
+	g.Expect(err).NotTo(MatchError(ErrPortTaken))
+}
