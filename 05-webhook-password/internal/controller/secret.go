@@ -104,7 +104,7 @@ func (r *PasswordReconciler) findFormer(ctx context.Context, password *secretv1.
 	return nil, nil
 }
 
-// findSecret returns the Secret with the Password's effective name, or nil if there is none.
+// findSecret returns the Secret that has the effective name, or nil if there is none.
 //
 //workshop:step 5.2a
 func (r *PasswordReconciler) findSecret(ctx context.Context, password *secretv1.Password) (*corev1.Secret, error) {
