@@ -93,7 +93,7 @@ func startRecorder(ctx context.Context, events typedeventsv1.EventsV1Interface) 
 		defer close(r.stopped)
 		for event := range r.queue {
 			if err := r.write(ctx, event); err != nil && ctx.Err() == nil {
-				klog.FromContext(ctx).Error(err, "An event is lost")
+				klog.FromContext(ctx).Error(err, "Failed to write an event")
 			}
 		}
 	}()
@@ -104,7 +104,7 @@ func startRecorder(ctx context.Context, events typedeventsv1.EventsV1Interface) 
 func (r *recorder) Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any) {
 	event, err := r.newEvent(regarding, related)
 	if err != nil {
-		klog.Background().Error(err, "An event is lost", "reason", reason)
+		klog.Background().Error(err, "Failed to make an event", "reason", reason)
 		return
 	}
 	event.Type, event.Reason, event.Action = eventType, reason, action
@@ -113,7 +113,7 @@ func (r *recorder) Eventf(regarding, related runtime.Object, eventType, reason, 
 	select {
 	case r.queue <- event:
 	default:
-		klog.Background().Info("An event is lost: too many wait to be written", "object", klog.KRef(event.Namespace, event.Regarding.Name), "reason", reason)
+		klog.Background().Info("Dropped an event: too many are waiting to be written", "object", klog.KRef(event.Namespace, event.Regarding.Name), "reason", reason)
 	}
 }
 

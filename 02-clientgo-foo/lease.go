@@ -124,7 +124,7 @@ func (l *lease) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	defer cancel()
 	if err := l.clear(ctx); err != nil {
-		klog.FromContext(ctx).Error(err, "Could not release the Lease, which now stays held until it expires")
+		klog.FromContext(ctx).Error(err, "Failed to release the Lease, which must now expire")
 	}
 }
 

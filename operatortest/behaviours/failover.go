@@ -12,7 +12,7 @@ import (
 	"example.com/operator-workshop/operatortest/traffic"
 )
 
-var errCutOff = errors.New("cut off from the API server by the test")
+var errLeaseBlocked = errors.New("request of the leader election blocked by the test")
 
 var failover = behaviour{
 	name:    "failover",
@@ -44,7 +44,7 @@ func cutOffFromLease(leader *trial.Instance) error {
 	leader.Stopped = true // it is allowed to exit
 	leader.Tap.SetRule(func(request traffic.Request) traffic.Action {
 		if request.IsLease() {
-			return traffic.Action{Drop: errCutOff}
+			return traffic.Action{Drop: errLeaseBlocked}
 		}
 		return traffic.Action{}
 	})

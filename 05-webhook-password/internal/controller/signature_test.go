@@ -127,7 +127,8 @@ func TestSignedAt(t *testing.T) {
 	}
 }
 
-// forge returns an edit after which the Secret is signed again.
+// forge returns a function that makes an edit and then updates the fingerprint, so that the signature fits what was
+// edited.
 func forge(edit func(*corev1.Secret)) func(*corev1.Secret) {
 	return func(secret *corev1.Secret) {
 		edit(secret)
