@@ -26,7 +26,7 @@ const (
 	endsWithWatch  mutation = "exits when a watch breaks"
 	endsAtStart    mutation = "exits when a read fails before the first write, which is allowed"
 
-	ordersAnew       mutation = "orders a parcel until it sees that it has one"
+	ordersAnew       mutation = "orders a parcel in every reconcile until it sees that it has one"
 	picksAnotherName mutation = "gives its ConfigMap another name if the first is taken"
 	overwritesOld    mutation = "sends the whole ConfigMap from its cache, without the resourceVersion"
 	knowsByName      mutation = "identifies a gadget by its name and generation"

@@ -33,7 +33,8 @@ type run struct {
 	// gone lists the kinds and names of objects that the operator created and that are deleted or being deleted.
 	gone  []string
 	state state.Snapshot
-	// confined means that the operator listed or watched its custom resources in all namespaces.
+	// confined means that the operator listed or watched its custom resources in all namespaces, and that the kit showed
+	// it only those in its own.
 	confined bool
 	// writes holds the writes that took effect, without Events and Leases.
 	writes []traffic.Request
