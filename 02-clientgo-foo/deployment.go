@@ -124,7 +124,7 @@ func newPatch(found, wanted *appsv1.Deployment) ([]byte, error) {
 	return patch, nil
 }
 
-// setOwnedFields copies the fields that newDeployment sets into a Deployment, except the selector, which is immutable,
+// setOwnedFields copies into a Deployment the fields that newDeployment sets, except the selector, which is immutable,
 // and the owner reference, which findBlocker checks.
 //
 //workshop:step 2.10a
