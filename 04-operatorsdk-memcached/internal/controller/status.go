@@ -55,7 +55,7 @@ func (o observation) conditions(memcached *cachev1alpha1.Memcached) []metav1.Con
 	}
 }
 
-// available follows the Deployment's own rule: a quarter of the pods, rounded down, may be
+// available follows a Deployment's default rule: a quarter of the pods, rounded down, may be
 // unavailable. Pods of an older revision count as available, because they serve clients, too.
 //
 //workshop:step 4.12a
