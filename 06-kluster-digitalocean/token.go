@@ -65,7 +65,7 @@ func (c *controller) readToken(ctx context.Context, kluster *klusterv1alpha1.Klu
 		return "", nil, blockedByToken(klusterv1alpha1.ReasonTokenNotAllowed,
 			"Secret %q is of type %q: only one that was made with --type=%s is sent to the cloud", secret.Name, secret.Type, klusterv1alpha1.TokenSecretType)
 	}
-	// --from-file and echo leave a line break at the end, which is not part of the token.
+	// Most files end with a line break. --from-file keeps it, but it is not part of the token.
 	token := strings.TrimSpace(string(secret.Data[reference.Key]))
 	if token == "" {
 		return "", nil, blockedByToken(klusterv1alpha1.ReasonTokenMissing, "Secret %q has no token under the key %q", reference.Name, reference.Key)
