@@ -27,9 +27,9 @@ const (
 	// maxEvents is how many events may wait to be written. Events beyond that are dropped: the status contains the same
 	// information.
 	maxEvents = 1000
-	// maxSeries is how many series are counted at a time.
+	// maxSeries is how many series the recorder remembers.
 	maxSeries = 4096
-	// maxNote is how many bytes of a note the API server accepts.
+	// maxNote is the maximum length of a note, in bytes, that the API server accepts.
 	maxNote = 1024
 	// flushTimeout bounds how long events may delay the shutdown.
 	flushTimeout = 2 * time.Second
@@ -45,36 +45,36 @@ var _ events.EventRecorder = (*Recorder)(nil)
 // needs the RBAC verbs create and patch for Events of the group events.k8s.io. It implements [events.EventRecorder].
 //
 // client-go's broadcaster writes each event in a goroutine that the program can't
-// wait for, and tries only once if the API server answers with an error. It also
-// compares resource versions, so it never recognizes a repetition if the status
-// was written in between.
+// wait for, and tries only once if the API server answers with an error. The
+// broadcaster also compares resource versions, so it never recognises a repetition
+// if the status was written in between.
 type Recorder struct {
 	events typedeventsv1.EventsV1Interface
 	scheme *runtime.Scheme
 	// controller is the operator's name, and instance is the name of this process.
 	controller, instance string
 	queue                chan *eventsv1.Event
-	// series contains the Events written so far. Only the writer uses it.
+	// series holds the series written since the map was last cleared. Only the writer's goroutine uses the map.
 	series map[seriesKey]series
-	// abort cancels writes; stopped is closed when the writer has ended.
+	// abort cancels the writes. The writer closes stopped when it ends.
 	abort   context.CancelFunc
 	stopped chan struct{}
 }
 
-// seriesKey is what the repetitions of an event have in common. Their notes may differ.
+// seriesKey is what the events of a series have in common. Their notes may differ.
 type seriesKey struct {
 	regarding                 types.UID
 	eventType, reason, action string
 }
 
-// series is an Event, and how often it has happened.
+// series contains the name of an Event, and how often the event has occurred.
 type series struct {
 	name  string
 	count int32
 }
 
-// StartRecorder starts to write events in the name of a controller, about objects of the kinds in scheme. When ctx
-// ends, writes are cancelled.
+// StartRecorder starts the goroutine that writes the events. Their reporter is the controller, and the kinds of the
+// objects that they are about must be in scheme. When ctx ends, writes are aborted.
 func StartRecorder(ctx context.Context, client typedeventsv1.EventsV1Interface, scheme *runtime.Scheme, controller string) (*Recorder, error) {
 	host, err := os.Hostname()
 	if err != nil {
@@ -140,7 +140,8 @@ func (r *Recorder) newEvent(regarding, related runtime.Object) (*eventsv1.Event,
 	}, nil
 }
 
-// write creates the event, or counts it as a repetition. It retries if that may help.
+// write creates or counts the event, and retries after errors that may be temporary. If the namespace is being deleted,
+// write drops the event without an error.
 func (r *Recorder) write(ctx context.Context, event *eventsv1.Event) error {
 	worthRetrying := func(err error) bool { return ctx.Err() == nil && !isRefused(err) }
 	err := retry.OnError(eventBackoff, worthRetrying, func() error { return r.createOrCount(ctx, event) })
@@ -150,11 +151,11 @@ func (r *Recorder) write(ctx context.Context, event *eventsv1.Event) error {
 	return nil
 }
 
-// isRefused reports whether the API server understood a request and rejected it for good.
+// isRefused reports whether the API server rejected a request for a reason that a retry a moment later won't change.
 func isRefused(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) }
 
-// createOrCount creates the event, or raises the count of the event that it repeats. Without a count, an object that
-// keeps becoming ready and unready would fill the API server with Events.
+// createOrCount creates the event or, if it repeats an earlier one, increments the count of the earlier one. Without
+// counts, an object that keeps becoming ready and unready would fill the API server with Events.
 func (r *Recorder) createOrCount(ctx context.Context, event *eventsv1.Event) error {
 	client := r.events.Events(event.Namespace)
 	key := seriesKey{event.Regarding.UID, event.Type, event.Reason, event.Action}
@@ -171,20 +172,20 @@ func (r *Recorder) createOrCount(ctx context.Context, event *eventsv1.Event) err
 		if !apierrors.IsNotFound(err) {
 			return err
 		}
-		// The Event has expired, as Events do after an hour by default.
+		// The Event is gone: by default, Events expire after an hour.
 	}
 	_, err := client.Create(ctx, event, metav1.CreateOptions{})
-	if err != nil && !apierrors.IsAlreadyExists(err) { // it exists if the reply to an earlier attempt was lost
+	if err != nil && !apierrors.IsAlreadyExists(err) { // it exists if the reply to an earlier try was lost
 		return err
 	}
 	if len(r.series) >= maxSeries {
-		clear(r.series) // a forgotten series starts again
+		clear(r.series) // a forgotten series starts again at 1
 	}
 	r.series[key] = series{name: event.Name, count: 1}
 	return nil
 }
 
-// Stop waits until the queued events are written, for at most flushTimeout, and ends the writer.
+// Stop waits until the queued events are written, for flushTimeout at most, and ends the writer.
 func (r *Recorder) Stop() {
 	close(r.queue)
 	timeout := time.AfterFunc(flushTimeout, r.abort)

@@ -27,7 +27,7 @@ func TestRecorderCountsRepetitions(t *testing.T) {
 	one, other := configMap(), configMap()
 	other.UID = "uid-of-another"
 	for i := range 30 {
-		one.ResourceVersion = fmt.Sprint(i) // each status update changes it
+		one.ResourceVersion = fmt.Sprint(i) // each write of the status makes a new one
 		recorder.Eventf(one, nil, corev1.EventTypeWarning, "Broken", "Sync", "try %d", i)
 		recorder.Eventf(one, nil, corev1.EventTypeNormal, "Repaired", "Sync", "try %d", i)
 	}
@@ -38,16 +38,16 @@ func TestRecorderCountsRepetitions(t *testing.T) {
 		And(HaveField("Reason", "Broken"), HaveField("Note", "try 0"), HaveField("Series.Count", BeEquivalentTo(30))),
 		And(HaveField("Reason", "Repaired"), HaveField("Note", "try 0"), HaveField("Series.Count", BeEquivalentTo(30))),
 		And(HaveField("Regarding.UID", other.UID), HaveField("Related.UID", one.UID), HaveField("Series", BeNil())),
-	), "an object that keeps becoming ready and unready must not fill the API server, see createOrCount in events.go")
+	), "an object that becomes ready and unready again and again must not fill the API server, see createOrCount in events.go")
 }
 
 func TestRecorderHandlesErrors(t *testing.T) {
 	internal := apierrors.NewInternalError(errors.New("etcd"))
 	tests := map[string]struct {
-		// fail returns the error of a request that is not carried out, and lose returns the error of a
-		// request whose reply is lost. Requests are numbered from 1.
+		// fail returns the error of a request that is not carried out; lose returns the error of a request whose reply
+		// is lost. Requests are numbered from 1.
 		fail, lose func(verb string, request int) error
-		// want is how often each Event happened.
+		// want is the count of each stored Event.
 		want []int32
 	}{
 		"every other request fails": {
@@ -58,7 +58,7 @@ func TestRecorderHandlesErrors(t *testing.T) {
 			lose: func(_ string, request int) error { return []error{nil, errors.New("connection reset")}[request%2] },
 			want: []int32{3},
 		},
-		"the Event to count has expired": {
+		"Events have expired before they are counted again": {
 			fail: func(verb string, _ int) error {
 				return map[string]error{"patch": apierrors.NewNotFound(eventsv1.Resource("events"), "front")}[verb]
 			},
@@ -96,9 +96,9 @@ func TestRecorderStops(t *testing.T) {
 	tests := map[string]struct {
 		emitted, written int
 	}{
-		"with nothing to write":               {emitted: 0, written: 0},
-		"after writing the queued events":     {emitted: 100, written: 100},
-		"after more events than it can queue": {emitted: maxEvents + 500, written: maxEvents},
+		"with nothing to write":                     {emitted: 0, written: 0},
+		"after writing the queued events":           {emitted: 100, written: 100},
+		"after more events than the queue can hold": {emitted: maxEvents + 500, written: maxEvents},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -118,7 +118,7 @@ func TestRecorderStops(t *testing.T) {
 			}
 			close(proceed)
 			recorder.Stop()
-			g.Expect(store.events).To(HaveLen(1+test.written), "Stop must wait for the queued events, and for nothing else")
+			g.Expect(store.events).To(HaveLen(1+test.written), "Stop must wait until all queued events are written")
 		})
 	}
 }
@@ -137,7 +137,7 @@ func TestRecorderStopsWhenTheLeaseIsLost(t *testing.T) {
 	g.Eventually(begun).Should(Receive())
 	cancel() // the Lease is lost
 	recorder.Stop()
-	g.Expect(store.requests).To(Equal(1), "nothing may be retried: another replica may be writing by now")
+	g.Expect(store.requests).To(Equal(1), "no request may be retried, because another replica may already be writing")
 }
 
 func TestRecorderShortensNotes(t *testing.T) {
@@ -153,7 +153,7 @@ func configMap() *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "front", UID: "uid-of-front"}}
 }
 
-// eventStore implements as much of an API server as the recorder needs.
+// eventStore is a fake API server that stores Events.
 type eventStore struct {
 	typedeventsv1.EventInterface
 	fail, lose func(verb string, request int) error

@@ -67,7 +67,7 @@ func Parse(set *flag.FlagSet, args []string, output io.Writer) error {
 }
 
 // RESTConfig finds the cluster: that of the given kubeconfig, or else of the files that $KUBECONFIG names, or else of the
-// pod in which the process runs. Unlike kubectl, it never reads ~/.kube/config, which may name any cluster.
+// pod in which the process runs. Unlike kubectl, it doesn't fall back on ~/.kube/config, which may name any cluster.
 func (f *Flags) RESTConfig() (*rest.Config, error) {
 	config, err := f.findCluster()
 	if err != nil {
@@ -88,7 +88,7 @@ func (f *Flags) findCluster() (*rest.Config, error) {
 	}
 	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: f.Kubeconfig, Precedence: filepath.SplitList(variable)}
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
-	if clientcmd.IsEmptyConfig(err) {
+	if f.Kubeconfig == "" && clientcmd.IsEmptyConfig(err) {
 		return nil, fmt.Errorf("KUBECONFIG=%s names no kubeconfig: set it to the path of one", variable)
 	}
 	if err != nil {

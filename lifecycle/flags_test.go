@@ -39,19 +39,19 @@ func parse(args ...string) (program, string, error) {
 	return p, output.String(), err
 }
 
-func TestFlagsAreRefused(t *testing.T) {
+func TestInvalidArgumentsAreRefused(t *testing.T) {
 	tests := map[string]struct {
 		args []string
 		want string
 	}{
-		"an unknown flag":              {args: []string{"--colour=red"}, want: "flag provided but not defined: -colour: --help lists the flags"},
-		"an argument":                  {args: []string{"start"}, want: `unexpected argument "start": --help lists the flags`},
-		"no rate":                      {args: []string{"--kube-api-qps=0"}, want: "--kube-api-qps=0 --kube-api-burst=-1: give both at least 1, or a negative --kube-api-qps for no limit"},
-		"a rate without a burst":       {args: []string{"--kube-api-qps=5"}, want: "--kube-api-qps=5 --kube-api-burst=-1: give both at least 1, or a negative --kube-api-qps for no limit"},
-		"a Lease shorter than renewal": {args: []string{"--leader-elect", "--leader-election-lease-duration=5s"}, want: "--leader-election-renew-deadline=10s must be shorter than --leader-election-lease-duration=5s, or two replicas could work at the same time"},
-		"a Lease with half a second":   {args: []string{"--leader-elect", "--leader-election-lease-duration=15500ms"}, want: "--leader-election-lease-duration=15.5s: give whole seconds"},
-		"a retry that comes too late":  {args: []string{"--leader-elect", "--leader-election-retry-period=9s"}, want: "--leader-election-retry-period=9s: give more than 0 and less than 8.333333333s, so that a renewal can be tried again before --leader-election-renew-deadline=10s"},
-		"no namespace for the Lease":   {args: []string{"--leader-elect", "--leader-election-namespace="}, want: "--leader-election-namespace is empty: name the namespace for the Lease"},
+		"an unknown flag":                          {args: []string{"--colour=red"}, want: "flag provided but not defined: -colour: --help lists the flags"},
+		"an argument that is no flag":              {args: []string{"start"}, want: `unexpected argument "start": --help lists the flags`},
+		"a rate of 0":                              {args: []string{"--kube-api-qps=0"}, want: "--kube-api-qps=0 --kube-api-burst=-1: give both at least 1, or a negative --kube-api-qps for no limit"},
+		"a rate without a burst":                   {args: []string{"--kube-api-qps=5"}, want: "--kube-api-qps=5 --kube-api-burst=-1: give both at least 1, or a negative --kube-api-qps for no limit"},
+		"a Lease that is shorter than its renewal": {args: []string{"--leader-elect", "--leader-election-lease-duration=5s"}, want: "--leader-election-renew-deadline=10s must be shorter than --leader-election-lease-duration=5s, or two replicas could work at the same time"},
+		"a Lease of 15 and a half seconds":         {args: []string{"--leader-elect", "--leader-election-lease-duration=15500ms"}, want: "--leader-election-lease-duration=15.5s: give whole seconds, at least 1s"},
+		"a retry that comes too late":              {args: []string{"--leader-elect", "--leader-election-retry-period=9s"}, want: "--leader-election-retry-period=9s: give more than 0 and less than 8.333333333s, so that a renewal can be tried again before --leader-election-renew-deadline=10s"},
+		"no namespace for the Lease":               {args: []string{"--leader-elect", "--leader-election-namespace="}, want: "--leader-election-namespace is empty: name the namespace for the Lease"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -61,7 +61,7 @@ func TestFlagsAreRefused(t *testing.T) {
 	}
 }
 
-func TestFlags(t *testing.T) {
+func TestParse(t *testing.T) {
 	g := NewWithT(t)
 	parsed, _, err := parse()
 	g.Expect(err).NotTo(HaveOccurred())
@@ -89,12 +89,12 @@ func TestRESTConfig(t *testing.T) {
 	NewWithT(t).Expect(os.WriteFile(file, []byte(content), 0o600)).To(Succeed())
 	tests := map[string]struct {
 		flag, variable string
-		// wantErr is a part of the error. It is "" if there must be none.
+		// wantErr is a part of the error. It is "" if there must be no error.
 		wantErr string
 	}{
-		"the flag names it":                 {flag: file, variable: "missing"},
-		"the variable names it":             {variable: file},
-		"nothing names it":                  {wantErr: "no cluster: give --kubeconfig, set KUBECONFIG, or run in a pod"},
+		"the flag overrides the variable":   {flag: file, variable: "missing"},
+		"the variable names the kubeconfig": {variable: file},
+		"there is no kubeconfig and no pod": {wantErr: "no cluster: give --kubeconfig, set KUBECONFIG, or run in a pod"},
 		"the flag names a missing file":     {flag: "missing", wantErr: "read the kubeconfig: stat missing: no such file"},
 		"the variable names a missing file": {variable: "missing", wantErr: "KUBECONFIG=missing names no kubeconfig: set it to the path of one"},
 	}

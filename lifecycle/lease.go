@@ -18,7 +18,7 @@ import (
 const (
 	// healthTolerance is how long a leader still counts as healthy after its Lease has expired.
 	healthTolerance = 20 * time.Second
-	// releaseTimeout bounds the two requests that release the Lease.
+	// releaseTimeout limits how long the two requests that release the Lease may take.
 	releaseTimeout = 5 * time.Second
 )
 
@@ -30,12 +30,12 @@ type Lease struct {
 	health  *leaderelection.HealthzAdaptor
 	// leading receives the context that ends when the Lease is lost.
 	leading chan context.Context
-	// stop ends the elector, which then closes stopped. Both are nil before Acquire.
+	// stop ends the elector, and stopped is closed once the elector has ended. Both are nil before Acquire.
 	stop    context.CancelFunc
 	stopped chan struct{}
 }
 
-// NewLease prepares a Lease with the given name. It makes no requests: Acquire does.
+// NewLease prepares a Lease with the given name. It makes no requests yet.
 func NewLease(kube kubernetes.Interface, name string, options LeaderElection) (*Lease, error) {
 	l := &Lease{leading: make(chan context.Context, 1), health: leaderelection.NewLeaderHealthzAdaptor(healthTolerance)}
 	if !options.Enabled {
@@ -70,8 +70,8 @@ func NewLease(kube kubernetes.Interface, name string, options LeaderElection) (*
 	return l, nil
 }
 
-// newIdentity returns the given name or, if there is none, generates one. Two processes on one machine must have
-// different names.
+// newIdentity returns the given name or, if none is given, a unique one: two processes on one machine need different
+// names.
 func newIdentity(given string) (string, error) {
 	if given != "" {
 		return given, nil
@@ -105,8 +105,8 @@ func (l *Lease) Acquire(ctx context.Context) (context.Context, error) {
 	}
 }
 
-// Release gives up the Lease, so that another replica need not wait for it to expire. Call it when nothing can write
-// any more.
+// Release gives up the Lease, so that another replica need not wait until it expires. Call it only after the last
+// write.
 func (l *Lease) Release(ctx context.Context) {
 	if l.stop == nil {
 		return

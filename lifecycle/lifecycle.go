@@ -1,10 +1,9 @@
 // Package lifecycle contains what an operator written with client-go needs besides its controller: flags, the
-// connection to a cluster, leader election, Events, and servers for probes and metrics. In controller-runtime, the manager
-// does all this.
+// connection to a cluster, leader election, Events, and servers for probes and metrics. In controller-runtime, the
+// manager does most of this.
 //
-// Stage 2 uses the flags and servers, but writes leader election and Events by
-// hand, because they are its lesson. Stage 6 uses all of this package. The order
-// of a run is:
+// Stage 2 writes leader election and Events by hand, because they are its lesson,
+// and uses the rest. Stage 6 uses the whole package. The order of a run is:
 //
 //	lease, err := lifecycle.NewLease(kube, name, options.LeaderElection)
 //	defer lease.Release(ctx) // last, when nothing can write any more
@@ -38,7 +37,8 @@ var ErrNotInstalled = errors.New("the cluster does not know the kind")
 var discoveryBackoff = wait.Backoff{Steps: 4, Duration: 100 * time.Millisecond, Factor: 4}
 
 // CheckInstalled returns ErrNotInstalled if the API server does not serve a resource such as klusters. An informer
-// would only log the error over and over. Every user may make discovery requests, so this needs no RBAC rule.
+// would only log the error over and over. By default, every authenticated user may make discovery requests, so this
+// needs no RBAC rule of its own.
 func CheckInstalled(ctx context.Context, client discovery.DiscoveryInterface, resource schema.GroupVersionResource) error {
 	var last error
 	err := wait.ExponentialBackoffWithContext(ctx, discoveryBackoff, func(ctx context.Context) (bool, error) {

@@ -14,14 +14,14 @@ import (
 const (
 	// Disabled is the address of a server that is switched off.
 	Disabled = "0"
-	// namespaceFile names the namespace of the pod that the process runs in.
+	// namespaceFile contains the name of the namespace of the pod in which the process runs.
 	namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 )
 
 // Options say what the process serves, and how replicas elect a leader. [DefaultOptions] returns sensible ones.
 type Options struct {
-	// MetricsBindAddress serves /metrics, and HealthProbeBindAddress serves /healthz and /readyz. "0" switches a
-	// server off.
+	// MetricsBindAddress is the address of /metrics, and HealthProbeBindAddress is that of /healthz and /readyz. "0"
+	// switches a server off.
 	MetricsBindAddress, HealthProbeBindAddress string
 	LeaderElection                             LeaderElection
 }
@@ -89,7 +89,7 @@ func (o *Options) Validate() error {
 func (o LeaderElection) validate() error {
 	// The Lease stores whole seconds: 1.9 s would tell the other replicas 1 s.
 	if o.LeaseDuration < time.Second || o.LeaseDuration%time.Second != 0 {
-		return fmt.Errorf("--leader-election-lease-duration=%s: give whole seconds", o.LeaseDuration)
+		return fmt.Errorf("--leader-election-lease-duration=%s: give whole seconds, at least 1s", o.LeaseDuration)
 	}
 	if o.RenewDeadline >= o.LeaseDuration {
 		return fmt.Errorf("--leader-election-renew-deadline=%s must be shorter than --leader-election-lease-duration=%s, or two replicas could work at the same time", o.RenewDeadline, o.LeaseDuration)

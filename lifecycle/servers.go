@@ -19,7 +19,7 @@ import (
 const (
 	// readHeaderTimeout bounds how long a client may take to send its request's headers.
 	readHeaderTimeout = 10 * time.Second
-	// serverStopTimeout bounds how long a reply in progress may delay the shutdown.
+	// serverStopTimeout bounds how long replies in progress may delay the shutdown.
 	serverStopTimeout = time.Second
 )
 

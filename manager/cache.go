@@ -9,8 +9,8 @@ import (
 
 // endingCache stops waiting for its informers as soon as the process is told to stop.
 //
-// Without it, if a manager of controller-runtime v0.25.2 is told to stop while its caches are being filled, it keeps
-// waiting, with one CPU busy, until the API server answers: see
+// Without endingCache, a manager of controller-runtime v0.25.2 that is told to stop while its caches are being filled
+// keeps waiting, with one CPU busy, until the API server answers: see
 // github.com/kubernetes-sigs/controller-runtime/pull/3440.
 //
 // This happens only if an informer exists before the manager starts, for instance because of a field index. Informers
@@ -25,7 +25,7 @@ func newCache(process context.Context, config *rest.Config, options cache.Option
 	return endingCache{Cache: wrapped, process: process}, err
 }
 
-// WaitForCacheSync returns true when the cache is filled, and also when the process is told to stop.
+// WaitForCacheSync returns true when the cache is filled or the process is told to stop, and false if ctx ends first.
 func (c endingCache) WaitForCacheSync(ctx context.Context) bool {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -23,7 +23,7 @@ const (
 	// gracefulShutdown bounds how long work in progress may continue after the signal to stop. The pod's
 	// terminationGracePeriodSeconds is longer.
 	gracefulShutdown = 20 * time.Second
-	// syncWait is how long a readiness probe waits for the caches.
+	// syncWait bounds how long a readiness probe waits for the caches.
 	syncWait = 500 * time.Millisecond
 )
 
@@ -32,9 +32,9 @@ const (
 // certificate folder that kubebuilder's manifests expect.
 //
 // The manager's client reads from the cache, and a read waits until the cache contains the client's own writes.
-// Otherwise a reconcile right after a write would work from the state before it, and its next write would be
-// rejected. A cache of several namespaces has an informer for each, and controller-runtime v0.25.2 can't wait for those.
-// With such a cache, that next write is rejected, and the reconcile is retried.
+// Otherwise a reconcile right after a write could work from the state before it, and its next write could be
+// rejected. A cache of several namespaces has an informer for each, and controller-runtime v0.25.2 can't wait for
+// those. With several namespaces, that next write may be rejected, and the reconcile is retried.
 func (o *Options) ForManager(ctx context.Context, setup ctrl.Options) ctrl.Options {
 	setup.Cache.DefaultNamespaces = o.cachedNamespaces()
 	setup.Cache.DefaultTransform = cache.TransformStripManagedFields()
@@ -72,7 +72,7 @@ func (o *Options) cachedNamespaces() map[string]cache.Config {
 	return cached
 }
 
-// TLSOpts returns the TLS options of every server of the process.
+// TLSOpts returns the options that all servers with TLS need, whether they serve metrics or webhooks.
 func (o *Options) TLSOpts() []func(*tls.Config) {
 	if o.EnableHTTP2 {
 		return nil
@@ -97,7 +97,7 @@ func (m *MetricsOptions) forServer(tlsOpts []func(*tls.Config)) metricsserver.Op
 	return options
 }
 
-// AddProbes makes the manager serve /healthz, and /readyz, which waits for the caches.
+// AddProbes makes the manager serve /healthz, and /readyz, which fails until the caches are filled.
 func AddProbes(mgr ctrl.Manager) error {
 	if err := mgr.AddHealthzCheck("healthz", healthz.Ping); err != nil {
 		return fmt.Errorf("add the health check: %w", err)

@@ -101,7 +101,7 @@ func TestForManagerOtherOptions(t *testing.T) {
 	g.Expect(made.GracefulShutdownTimeout).To(HaveValue(BeNumerically(">", 15*time.Second)), "a reconcile that has begun may take reconcileTimeout")
 }
 
-func TestForManagerWebhooks(t *testing.T) {
+func TestForManagerOffersHTTP2ToWebhooksOnlyIfAllowed(t *testing.T) {
 	g := NewWithT(t)
 	server := forManager(t, func(*manager.Options) {}).WebhookServer.(*webhook.DefaultServer)
 	g.Expect(protocolsAfter(server.Options.TLSOpts)).To(Equal([]string{"http/1.1"}), "HTTP/2 must be off")

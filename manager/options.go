@@ -32,7 +32,7 @@ import (
 
 // Options are the settings that the command line can change. [Default] returns sensible ones.
 type Options struct {
-	// Namespaces are the namespaces to watch. If it is empty, all namespaces are watched.
+	// Namespaces are the namespaces to watch. If there are none, all namespaces are watched.
 	Namespaces []string
 	// MaxConcurrentReconciles is how many objects of a kind are reconciled at the same time, at least 1.
 	MaxConcurrentReconciles int
@@ -42,7 +42,7 @@ type Options struct {
 	// the Lease is in the namespace of the process's pod.
 	LeaderElect             bool
 	LeaderElectionNamespace string
-	// HealthProbeBindAddress is the address that serves /healthz and /readyz. "0" switches the server off.
+	// HealthProbeBindAddress is the address of /healthz and /readyz. "0" switches the server off.
 	HealthProbeBindAddress string
 	// EnableHTTP2 allows HTTP/2. Clients have abused its multiplexed streams to exhaust servers (CVE-2023-44487,
 	// CVE-2023-39325).
@@ -57,8 +57,8 @@ type MetricsOptions struct {
 	BindAddress string
 	// Secure serves over TLS, and only to clients that the cluster authorizes to get the path /metrics.
 	Secure bool
-	// CertPath is the folder with the certificate CertName and its key KeyName. If it is empty, the server makes a
-	// self-signed certificate, which no client can verify.
+	// CertPath is the folder with the certificate CertName and its key KeyName. If CertPath is empty, the server makes
+	// a self-signed certificate, which no client can verify.
 	CertPath, CertName, KeyName string
 }
 
@@ -131,8 +131,8 @@ func FindCertificate(flagName, folder string, files ...string) error {
 	return nil
 }
 
-// CheckAddresses returns an error that names the flag to change if an address is already in use. The servers would notice
-// that, too, but only after a page of logs.
+// CheckAddresses returns an error that names the flag to change if the process can't listen on an address, for instance
+// because it is already in use. The servers would notice that, too, but only after a page of logs.
 func (o *Options) CheckAddresses() error {
 	servers := []struct{ flag, address string }{
 		{"--health-probe-bind-address", o.HealthProbeBindAddress}, {"--metrics-bind-address", o.Metrics.BindAddress},

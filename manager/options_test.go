@@ -19,7 +19,7 @@ func TestFlags(t *testing.T) {
 		wantErr string
 	}{
 		"no flags give the defaults": {want: func(*manager.Options) {}},
-		"every flag has an effect": {
+		"each flag sets its option": {
 			args: []string{
 				"--namespaces=shop,bank", "--max-concurrent-reconciles=7", "--resync-period=1h",
 				"--leader-elect", "--leader-election-namespace=shop", "--health-probe-bind-address=:8081",
@@ -104,11 +104,11 @@ func TestCheckAddresses(t *testing.T) {
 	}{
 		"no server":               {change: func(options *manager.Options) { options.HealthProbeBindAddress = "0" }},
 		"an address that is free": {change: func(options *manager.Options) { options.HealthProbeBindAddress = managertest.FreeAddress(t) }},
-		"another process has the address of the probes": {
+		"the address of the probes is in use": {
 			change: func(options *manager.Options) { options.HealthProbeBindAddress = occupied },
 			want:   "--health-probe-bind-address: listen tcp " + occupied + ": bind: address already in use; choose another address, or 0 for none",
 		},
-		"another process has the address of the metrics": {
+		"the address of the metrics is in use": {
 			change: func(options *manager.Options) {
 				options.HealthProbeBindAddress, options.Metrics.BindAddress = "0", occupied
 			},

@@ -48,9 +48,9 @@ func (o *Options) SetLogger() {
 	klog.SetLogger(logger) // for client-go's logs
 }
 
-// GetConfig is like controller-runtime's function of that name, except that it never reads ~/.kube/config, which may
-// name any cluster. It uses the cluster that --kubeconfig or $KUBECONFIG names, or else the cluster of the pod in
-// which the process runs.
+// GetConfig is like controller-runtime's function of that name, except that it doesn't fall back on ~/.kube/config,
+// which may name any cluster. It uses the cluster that --kubeconfig or $KUBECONFIG names, or else the cluster of the
+// pod in which the process runs.
 func GetConfig(flags *flag.FlagSet) (*rest.Config, error) {
 	given := flags.Lookup(clientconfig.KubeconfigFlagName).Value.String() != "" || os.Getenv(clientcmd.RecommendedConfigPathEnvVar) != ""
 	if _, err := rest.InClusterConfig(); !given && err != nil {

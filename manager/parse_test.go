@@ -38,7 +38,7 @@ func TestParse(t *testing.T) {
 	g.Expect(options.MaxConcurrentReconciles).To(Equal(7))
 }
 
-func TestParseRefuses(t *testing.T) {
+func TestParseRefusesInvalidArguments(t *testing.T) {
 	tests := map[string]struct {
 		args []string
 		want string
@@ -59,8 +59,8 @@ func TestParseRefuses(t *testing.T) {
 			var output bytes.Buffer
 			_, _, err := parse(&output, test.args...)
 			g.Expect(err).To(MatchError(ContainSubstring(test.want)))
-			g.Expect(strings.TrimSpace(err.Error())).NotTo(ContainSubstring("\n"), "an error must be one line that says what to do")
-			g.Expect(output.String()).To(BeEmpty(), "the caller prints the error")
+			g.Expect(strings.TrimSpace(err.Error())).NotTo(ContainSubstring("\n"), "an error must be a single line")
+			g.Expect(output.String()).To(BeEmpty(), "Parse must not print the error, because its caller does")
 		})
 	}
 }

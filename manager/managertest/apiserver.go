@@ -19,7 +19,7 @@ type Kinds map[schema.GroupVersion]map[string]string
 // APIServer answers like the API server of a cluster without objects.
 type APIServer struct {
 	Kinds Kinds
-	// Unknown is a group whose kinds the server does not know.
+	// Unknown is a group in Kinds that the server nevertheless does not know.
 	Unknown string
 	// Silent makes the server leave lists and watches unanswered.
 	Silent bool
@@ -41,7 +41,7 @@ func (s *APIServer) Start(t *testing.T) (address string) {
 		case isList && s.Silent, isWatch && !listsByWatch:
 			<-request.Context().Done()
 		case isWatch:
-			http.Error(reply, "list it", http.StatusBadRequest)
+			http.Error(reply, "list instead", http.StatusBadRequest)
 		case !found:
 			http.NotFound(reply, request)
 		default:

@@ -44,7 +44,7 @@ func StartProcess(t *testing.T, args ...string) *gexec.Session {
 }
 
 // Isolate clears environment variables, and hides the pod's cluster and the user's home directory. The test gets its own
-// home directory, with a kubeconfig for a cluster that must never receive a request.
+// home directory, with a kubeconfig that names an address at which nothing listens.
 func Isolate(t *testing.T, variables ...string) {
 	for _, variable := range append(variables, "KUBERNETES_SERVICE_HOST", "KUBECONFIG") {
 		t.Setenv(variable, "")
@@ -56,7 +56,7 @@ func Isolate(t *testing.T, variables ...string) {
 	g.Expect(os.Rename(Kubeconfig(t, FreeAddress(t)), filepath.Join(home, ".kube", "config"))).To(gomega.Succeed())
 }
 
-// Kubeconfig returns a file that names the API server at an address.
+// Kubeconfig writes a kubeconfig that names the API server at an address, and returns its path.
 func Kubeconfig(t *testing.T, address string) string {
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	content := "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\n" +
