@@ -15,7 +15,8 @@ import (
 )
 
 // A main.go as kubebuilder scaffolds it, with webhooks that work in `make run`. Use a Local only if a flag
-// asks for it: in a cluster, the webhook server reads its certificate from files, and the manifests register it.
+// asks for it: in a cluster, the webhook server reads its certificate from files, and the manifests register the
+// webhooks.
 func Example() {
 	if err := run(ctrl.SetupSignalHandler()); err != nil {
 		panic(err)

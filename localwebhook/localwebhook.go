@@ -89,7 +89,7 @@ func (l *Local) SetupWithManager(mgr ctrl.Manager, mutating *admissionregistrati
 	return errors.Join(err, mgr.AddReadyzCheck("webhooks", l.ready), mgr.Add(manager.RunnableFunc(l.run)))
 }
 
-// redirect replaces a Service with this process.
+// redirect replaces the Service in a clientConfig with the URL and the CA of this process.
 func (l *Local) redirect(config *admissionregistrationv1.WebhookClientConfig) {
 	config.URL = new("https://" + l.address + *config.Service.Path)
 	config.Service, config.CABundle = nil, l.caBundle
@@ -109,7 +109,7 @@ func (l *Local) run(ctx context.Context) (err error) {
 	if wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, listening) != nil {
 		return nil // the process ends, perhaps because the server can't listen
 	}
-	ending := context.WithoutCancel(ctx) // the manager's GracefulShutdownTimeout bounds it
+	ending := context.WithoutCancel(ctx) // the manager waits for GracefulShutdownTimeout at most
 	for _, configuration := range l.configurations {
 		// A killed process may have left a configuration.
 		if err := client.IgnoreNotFound(l.client.Delete(ctx, configuration)); err != nil {

@@ -138,7 +138,8 @@ type process struct {
 	local   *Local
 	manager ctrl.Manager
 	ctx     context.Context
-	// stop expects no error: the manager only logs the errors that it encounters while stopping.
+	// stop ends the manager, and expects no error in its log: the manager doesn't return the errors of webhooks that
+	// it can't unregister.
 	stop  func()
 	ended chan error
 }
@@ -147,7 +148,7 @@ func newProcess(t *testing.T, stored ...client.Object) *process {
 	g := NewWithT(t)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	g.Expect(err).NotTo(HaveOccurred())
-	address := listener.Addr().String() // free once nothing listens there
+	address := listener.Addr().String() // free again once the listener is closed
 	g.Expect(listener.Close()).To(Succeed())
 	host, text, err := net.SplitHostPort(address)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -193,7 +194,7 @@ func (p *process) conversion(g *WithT) *apiextensionsv1.CustomResourceConversion
 }
 
 // newAPIServer returns controller-runtime's fake client, and adds what it lacks: UIDs, deletions that fail if the UID
-// is another one, and status 422 for a JSON patch whose test fails.
+// is another one or the context has ended, and status 422 for a JSON patch whose test fails.
 func newAPIServer(known *runtime.Scheme, stored ...client.Object) client.Client {
 	return fake.NewClientBuilder().WithScheme(known).WithObjects(stored...).WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
