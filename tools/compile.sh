@@ -1,5 +1,5 @@
 #!/bin/sh
-# compile.sh WHAT COMMAND…: runs a go command. If the command takes more than a few seconds, a message on the terminal
+# compile.sh WHAT COMMAND… runs a go command. If the command takes more than a few seconds, a message on the terminal
 # says what is being compiled. Without a terminal, there is no message, because chapters compare their commands' output.
 what=$1
 shift

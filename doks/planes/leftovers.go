@@ -13,8 +13,8 @@ import (
 	"example.com/operator-workshop/internal/repo"
 )
 
-// home returns the folder for the control planes of emulators without a state file. It is in the user's cache directory,
-// where no other user can create such a folder.
+// home returns the folder for the control planes of emulators without a state file. It is in the workshop's cache,
+// which by default is in a directory where no other user can create such a folder.
 func home() (string, error) {
 	cache, err := repo.CacheDir()
 	if err != nil {

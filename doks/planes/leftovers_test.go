@@ -68,7 +68,7 @@ func TestLeftoversAreDeletedWithoutFollowingLinks(t *testing.T) {
 
 	kwok, err := planes.OpenTemporary(fakeTools(t), &output{})
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(kwok.Dir()).To(HavePrefix(cache), "the folder must not be in the temporary folder, where anyone can create files")
+	g.Expect(kwok.Dir()).To(HavePrefix(cache), "the folder must be in the cache, not in the temporary folder, where anyone can create files")
 	plane := filepath.Join(kwok.Dir(), "demo")
 	g.Expect(os.MkdirAll(plane, 0o700)).To(Succeed())
 	g.Expect(os.Symlink(documents, filepath.Join(plane, "etcd-1"))).To(Succeed())

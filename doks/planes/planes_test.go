@@ -226,7 +226,7 @@ func TestTheLifeOfARealControlPlane(t *testing.T) {
 	})
 }
 
-func TestOpenSaysWhereTheToolsShouldBe(t *testing.T) {
+func TestOpenSaysHowToGetMissingTools(t *testing.T) {
 	g := NewWithT(t)
 	_, err := planes.Open(t.TempDir(), t.TempDir(), &output{})
 	g.Expect(err).To(MatchError(ContainSubstring("etcd is missing: run `make tools`")))
