@@ -19,13 +19,13 @@ import (
 )
 
 const (
-	// defaultExpiry is how long credentials last if the request doesn't say.
+	// defaultExpiry is how long credentials last if the request doesn't say, or says 0.
 	defaultExpiry = 7 * 24 * time.Hour
-	// longestExpiry keeps a number of seconds within what a time.Duration can hold.
+	// longestExpiry bounds the number of seconds in a request, so that a time.Duration can hold it.
 	longestExpiry = 10 * 365 * 24 * time.Hour
 )
 
-// Access is what a client needs to administer a cluster.
+// Access is what a client needs, besides the address, to administer a cluster.
 type Access struct {
 	// CertificateAuthority is in PEM.
 	CertificateAuthority []byte
@@ -38,7 +38,7 @@ type stubAccess struct {
 	authority []byte
 }
 
-// newStubAccess makes a certificate authority: clients refuse a kubeconfig without a valid one.
+// newStubAccess makes a certificate authority: clients refuse a kubeconfig with an invalid one.
 func newStubAccess(now time.Time) (*stubAccess, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -59,8 +59,8 @@ func (s *stubAccess) make(now time.Time, lifetime time.Duration) Access {
 	return Access{CertificateAuthority: s.authority, Token: "stub-" + uuid.NewString(), ExpiresAt: now.Add(lifetime)}
 }
 
-// grantAccess replies with fresh credentials. A cluster has none before it is running, and none once its deletion has been
-// requested.
+// grantAccess replies with fresh credentials. A cluster has none before it is running, and none once its deletion has
+// been requested.
 func (e *Emulator) grantAccess(x *exchange, present func(*cluster, Access) reply) reply {
 	found := e.account.find(x.ids["cluster"])
 	if found == nil || found.Endpoint == "" || found.isBeingDeleted() {
@@ -116,7 +116,7 @@ func (e *Emulator) getKubeconfig(x *exchange) reply {
 	})
 }
 
-// kubeconfig names everything as DigitalOcean does.
+// kubeconfig returns a kubeconfig with the names that DigitalOcean uses.
 func (c *cluster) kubeconfig(granted Access) ([]byte, error) {
 	name := fmt.Sprintf("do-%s-%s", c.Region, c.Name)
 	return yaml.Marshal(map[string]any{

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// advance makes every change that is due by now. It is called before anything looks at the clusters, so no timer has
-// to run.
+// advance makes every change that is due by now, and reports whether there was one. It is called before anything looks
+// at a cluster's state, so no timer has to run.
 func (e *Emulator) advance(now time.Time) (changed bool) {
 	for _, each := range slices.Clone(e.account.Clusters) {
 		changed = e.advanceCluster(each, now) || changed
@@ -36,8 +36,8 @@ func (e *Emulator) advanceCluster(c *cluster, now time.Time) bool {
 	return true
 }
 
-// finishProvisioning ends provisioning in the state chosen for the cluster. With planes, it also waits for the
-// cluster's plane, unless provisioning is meant to fail.
+// finishProvisioning ends provisioning in the state chosen for the cluster. With planes, it does nothing until the
+// cluster has its plane, unless provisioning is meant to fail.
 func (e *Emulator) finishProvisioning(c *cluster, now time.Time) bool {
 	next, at := c.Next, c.Due
 	if next == StateError {
@@ -59,7 +59,7 @@ func (e *Emulator) finishProvisioning(c *cluster, now time.Time) bool {
 	return true
 }
 
-// start gives the cluster its address, and sets the time at which its nodes will be running.
+// start gives the cluster its address, and sets the time at which the nodes that wait for it will be running.
 func (e *Emulator) start(c *cluster, at time.Time) {
 	if c.Endpoint == "" {
 		c.Endpoint = e.endpoint(c.ID)
@@ -113,7 +113,7 @@ func (e *Emulator) advanceNode(n *node, now time.Time) (gone bool) {
 	return false
 }
 
-// remove forgets a cluster, and records the resources it leaves behind.
+// remove forgets a cluster, and records what it leaves behind: resources and, with planes, its plane.
 func (e *Emulator) remove(c *cluster) {
 	e.account.Clusters = slices.DeleteFunc(e.account.Clusters, func(each *cluster) bool { return each == c })
 	e.account.Leftovers = e.account.Leftovers.with(c.Resources)

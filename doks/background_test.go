@@ -165,7 +165,7 @@ func TestARestartWhileProvisioningEndsWithAnAddress(t *testing.T) {
 	planes.hold = make(chan struct{})
 	later := func(o *doks.Options) { o.Clock = clocktesting.NewFakeClock(beginning.Add(time.Hour)) }
 	second := newLabWithPlanes(t, planes, keep, later)
-	second.Expect(string(second.get(made.ID).Status.State)).To(Equal("provisioning"), "the plane is not found yet")
+	second.Expect(string(second.get(made.ID).Status.State)).To(Equal("provisioning"), "a cluster must not run before its plane is found again")
 	close(planes.hold)
 	second.Eventually(func() string { return second.get(made.ID).Endpoint }).WithTimeout(testLimit).Should(Equal("https://127.0.0.1:6443"))
 }

@@ -9,7 +9,7 @@ import (
 
 // caller is the sender of a request.
 type caller struct {
-	// name stands in for the token in the journal and the log.
+	// name stands in for the token in the journal and in the counts of requests.
 	name     string
 	known    bool
 	readOnly bool

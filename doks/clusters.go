@@ -101,7 +101,7 @@ func defaultVPC(region string) string {
 	return uuid.NewSHA1(uuid.NameSpaceDNS, []byte(region+".vpc.invalid")).String()
 }
 
-// withDefaults fills in the maintenance policy.
+// withDefaults fills in the maintenance policy, of which callers can't choose the duration.
 func (s settings) withDefaults() settings {
 	if s.MaintenancePolicy == nil {
 		s.MaintenancePolicy = &MaintenancePolicy{}

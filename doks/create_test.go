@@ -106,7 +106,7 @@ func TestNamesAreUniqueUntilADeletionEnds(t *testing.T) {
 	l.Expect(refused.body).To(HaveKeyWithValue("id", "unprocessable_entity"))
 
 	l.Expect(l.do("DELETE", clustersURL+"/"+made.ID, "").status).To(Equal(http.StatusNoContent))
-	l.Expect(l.do("POST", clustersURL, body()).status).To(Equal(http.StatusUnprocessableEntity), "the deletion has not ended")
+	l.Expect(l.do("POST", clustersURL, body()).status).To(Equal(http.StatusUnprocessableEntity), "the name must be taken until the deletion ends")
 	l.clock.Step(time.Second)
 	l.Expect(l.do("POST", clustersURL, body()).status).To(Equal(http.StatusCreated))
 }
@@ -118,11 +118,11 @@ func TestVersionsAndHighAvailability(t *testing.T) {
 		ha     bool
 	}{
 		"a slug": {[]string{`version="1.36.3-do.0"`}, "1.36.3-do.0", true},
-		"a minor version before the default changed": {[]string{`version="1.35"`}, "1.35.9-do.2", false},
-		"a minor version after that":                 {[]string{`version="1.36"`}, "1.36.5-do.1", true},
-		"the latest":                                 {[]string{`version="latest"`}, "1.37.1-do.0", true},
-		"high availability requested":                {[]string{`version="1.35"`, "ha=true"}, "1.35.9-do.2", true},
-		"high availability declined":                 {[]string{`version="1.37"`, "ha=false"}, "1.37.1-do.0", false},
+		"a minor version without high availability by default": {[]string{`version="1.35"`}, "1.35.9-do.2", false},
+		"a minor version with high availability by default":    {[]string{`version="1.36"`}, "1.36.5-do.1", true},
+		"the latest":                  {[]string{`version="latest"`}, "1.37.1-do.0", true},
+		"high availability requested": {[]string{`version="1.35"`, "ha=true"}, "1.35.9-do.2", true},
+		"high availability declined":  {[]string{`version="1.37"`, "ha=false"}, "1.37.1-do.0", false},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

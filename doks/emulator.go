@@ -17,7 +17,7 @@ type Emulator struct {
 	limits  *limits
 	stub    *stubAccess
 
-	// mu guards the fields below.
+	// mu guards account, interrupt and addresses.
 	mu        sync.Mutex
 	account   account
 	interrupt Interrupter
@@ -41,20 +41,20 @@ type Call struct {
 	Operation string
 	// Write means that the request may change something.
 	Write bool
-	// ClusterID is empty for a create request. ClusterName is the name in a create request, or that of the cluster with
-	// the ID; it is empty if there is no such cluster.
+	// ClusterID is empty if the path names no cluster, as in a create request. ClusterName is the name in a create
+	// request, or else that of the cluster with the ID; it is empty if there is no such cluster.
 	ClusterID, ClusterName string
 }
 
-// Interrupter is a test's code that runs before a call takes effect. If it returns an error, the call is dropped: it has
-// no effect, and the client gets no reply. The function that it returns, if not nil, is called right after the effect. If
-// that function returns an error, the reply is dropped.
+// Interrupter is a test's code that runs before a call takes effect. If it returns an error, the call is dropped: it
+// has no effect, and the client gets no reply. The function that it returns, if not nil, is called right after the
+// effect. If that function returns an error, the reply is dropped.
 //
 // Both run without a lock: they may take their time, kill the client or inspect the Emulator. Concurrent calls are
 // interrupted concurrently.
 type Interrupter func(Call) (end func() error, err error)
 
-// New makes an Emulator. With a state file, it continues where the previous one stopped.
+// New makes an Emulator. With a state file, it continues where the last Emulator with that file stopped.
 func New(options Options) (*Emulator, error) {
 	options, err := options.complete()
 	if err != nil {
@@ -83,8 +83,9 @@ func New(options Options) (*Emulator, error) {
 	return emulator, nil
 }
 
-// Interrupt makes a test's code run around every call, except for calls that are refused or that a fault ends before
-// their effect. Pass nil to remove it.
+// Interrupt makes a test's code run around every call, except for calls that the emulator refuses because of a limit,
+// the token, the path or an unreadable body, and calls that a fault ends before their effect. Pass nil to remove the
+// code.
 func (e *Emulator) Interrupt(begin Interrupter) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -28,11 +28,12 @@ const (
 	FaultDelay FaultKind = "delay"
 	// FaultDrop breaks the connection without a reply, before or after the effect.
 	FaultDrop FaultKind = "drop"
-	// FaultCut breaks the connection in the middle of the reply's body, after the effect.
+	// FaultCut breaks the connection in the middle of the reply's body, after the effect. A reply without a body is
+	// lost.
 	FaultCut FaultKind = "cut"
 	// FaultStuckDelete accepts a request to delete a cluster, but the deletion never ends.
 	FaultStuckDelete FaultKind = "stuck-delete"
-	// FaultLaggingList omits from a list the clusters created within the last Fault.Delay.
+	// FaultLaggingList omits from a list of clusters those created within the last Fault.Delay.
 	FaultLaggingList FaultKind = "lagging-list"
 	// FaultLaggingGet answers 404 to a request for a cluster created within the last Fault.Delay.
 	FaultLaggingGet FaultKind = "lagging-get"
@@ -47,7 +48,7 @@ const Always = -1
 type Fault struct {
 	// Method is the HTTP method of the requests that the fault hits. "" matches every method.
 	Method string `json:"method,omitempty"`
-	// Path is a pattern for the URL's path, in which * matches anything between two slashes, as in
+	// Path is a pattern for the URL's path, as package path matches it: * matches anything but a slash, as in
 	// /v2/kubernetes/clusters/*. "" matches every path.
 	Path string `json:"path,omitempty"`
 	// Kind is what goes wrong.

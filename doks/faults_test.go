@@ -14,7 +14,7 @@ import (
 func TestFaultsBeforeAndAfterTheEffect(t *testing.T) {
 	cases := map[string]struct {
 		fault    string
-		status   int // 0: no reply
+		status   int // 0: no reply, or only a part of it
 		kind     string
 		clusters int
 	}{
@@ -119,7 +119,7 @@ func TestAClientThatGivesUpEndsADelay(t *testing.T) {
 	cancel()
 	l.Eventually(failed).WithTimeout(testLimit).Should(Receive(MatchError(context.Canceled)))
 	l.Eventually(func() bool { return l.cloud.Journal()[0].Done }).WithTimeout(testLimit).Should(BeTrue())
-	l.Expect(l.cloud.Clusters()).To(BeEmpty(), "the request must have had no effect yet")
+	l.Expect(l.cloud.Clusters()).To(BeEmpty(), "a request that is given up before its effect must have none")
 	l.Expect(l.cloud.Journal()[0].Note).To(ContainSubstring("given up by the client"))
 }
 

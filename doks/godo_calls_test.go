@@ -135,7 +135,7 @@ func TestGodoReadsOptionsAndUpgrades(t *testing.T) {
 	l.Expect(l.get(made.ID).VersionSlug).To(Equal("1.37.1-do.0"))
 	upgrades, _, err = service.GetUpgrades(l.ctx, made.ID)
 	l.Expect(err).NotTo(HaveOccurred())
-	l.Expect(upgrades).To(BeNil(), "the cluster is up to date")
+	l.Expect(upgrades).To(BeNil(), "a cluster with the newest version must have no upgrades")
 }
 
 func TestGodoReadsAccessUserAndMessages(t *testing.T) {
@@ -212,7 +212,7 @@ func TestGodoDeletesWithResources(t *testing.T) {
 	l.Expect(left.VolumeSnapshots).To(HaveExactElements(HaveField("Name", "one-snap"), HaveField("Name", "three-snap")))
 }
 
-func TestGodoCallsThatTheEmulatorDoesNotHave(t *testing.T) {
+func TestGodoCallsThatTheEmulatorDoesNotHaveGetA404(t *testing.T) {
 	l := newLab(t)
 	service := l.client().Kubernetes
 	made := l.createRunning("demo", 1)

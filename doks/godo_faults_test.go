@@ -13,7 +13,7 @@ import (
 	"example.com/operator-workshop/doks"
 )
 
-// creation is the outcome of one create request.
+// creation is the outcome of one call of godo's Create. godo may have sent the request several times.
 type creation struct {
 	made     *godo.KubernetesCluster
 	response *godo.Response
@@ -203,7 +203,7 @@ func TestGodoCannotReadTheStateDeleting(t *testing.T) {
 	l.Expect(statusOf(err)).To(BeZero(), "the error must not be an ErrorResponse")
 	l.Expect(response).To(BeNil())
 	_, _, err = service.List(l.ctx, nil)
-	l.Expect(err).To(MatchError(ContainSubstring(`unknown cluster state "deleting"`)), "the whole list can't be read")
+	l.Expect(err).To(MatchError(ContainSubstring(`unknown cluster state "deleting"`)), "one such cluster must make the whole list unreadable")
 
 	l.clock.Step(time.Second)
 	_, _, err = service.Get(l.ctx, made.ID)
@@ -219,7 +219,7 @@ func TestGodosErrorsContainTheRequestID(t *testing.T) {
 	l.Expect(failed.Message).To(Equal("The resource you requested could not be found."))
 	l.Expect(failed.RequestID).NotTo(BeEmpty())
 	_, _, again := l.client().Kubernetes.Get(l.ctx, "nothing")
-	l.Expect(again.Error()).NotTo(Equal(err.Error()), "the request ID makes each error's text unique")
+	l.Expect(again.Error()).NotTo(Equal(err.Error()), "the request ID must make each error's text unique")
 }
 
 func TestGodoReadsTheRateLimit(t *testing.T) {

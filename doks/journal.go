@@ -13,13 +13,13 @@ type Entry struct {
 	Number int `json:"number"`
 	// Time is when the request arrived, by the emulator's clock.
 	Time time.Time `json:"time"`
-	// Token is the name of the token: token-1, read-only-1 and so on in the order of the options, "none" if the
-	// request has no token, "unknown" if the token is not known.
+	// Token is the name of the token: token-1, read-only-1, cluster-1 and so on in the order of the options, "none" if
+	// the request has no token, "unknown" if the token is not known.
 	Token  string `json:"token"`
 	Method string `json:"method"`
 	// Path is the URL's path with its query.
 	Path string `json:"path"`
-	// Operation is what was requested, such as "create cluster".
+	// Operation is what was requested, such as "create cluster", or "unknown".
 	Operation string `json:"operation"`
 	// ClusterID and ClusterName identify the cluster that the request is about, as far as they are known.
 	ClusterID   string `json:"cluster_id,omitempty"`
@@ -28,7 +28,7 @@ type Entry struct {
 	Status int `json:"status"`
 	// Effective means that the request changed something.
 	Effective bool `json:"effective"`
-	// Note says which fault or interruption hit the request.
+	// Note says which fault or interruption hit the request, and whether the client gave up.
 	Note string `json:"note,omitempty"`
 	// Done means that the request has been handled.
 	Done bool `json:"done"`
@@ -46,7 +46,7 @@ func (e Entry) String() string {
 	return line
 }
 
-// journal is the list of all requests.
+// journal is the list of the requests since it was last cleared.
 type journal struct {
 	mu      sync.Mutex
 	count   int
@@ -85,7 +85,7 @@ func (j *journal) clear() {
 	j.entries = nil
 }
 
-// Journal returns all requests to the API so far, in the order of their arrival.
+// Journal returns all requests to the API since the journal was last cleared, in the order of their arrival.
 func (e *Emulator) Journal() []Entry { return e.journal.read() }
 
 // ClearJournal empties the journal. The numbering continues.

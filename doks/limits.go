@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// officialHourly is DigitalOcean's limit per hour. The emulator reports it if it has no limit of its own.
+// officialHourly is DigitalOcean's limit per hour. The emulator reports it if it has no hourly limit of its own.
 const officialHourly = 5000
 
 // limits counts the requests of each caller over the last hour.

@@ -17,8 +17,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// documentVariable is the environment variable with the path of DigitalOcean's OpenAPI document. If it is set, every
-// answer in this package's tests is checked against the document's schema for it.
+// documentVariable is the environment variable with the path of DigitalOcean's OpenAPI document. If it is set, the
+// API's answers to this package's tests are checked against the schemas in the document.
 const documentVariable = "DOKS_OPENAPI"
 
 // contract checks answers against the document. It is nil without a document.
@@ -63,12 +63,12 @@ func defineFormats() {
 	openapi3.DefineStringFormatValidator("email", openapi3.NewRegexpFormatValidator(openapi3.FormatOfStringForEmail))
 }
 
-// deprecated reports whether the document marks an operation as deprecated. The emulator has none of these, such as
-// POST …/recycle.
+// deprecated reports whether the document marks an operation as deprecated. The emulator lacks these operations, for
+// example POST …/recycle.
 func deprecated(operation *openapi3.Operation) bool { return operation.Deprecated }
 
-// complete prints each successful answer that no test has got, because its schema was never checked. It returns the
-// exit status: 1 if there are any.
+// complete prints the successful answers in the document that no test has got: their schemas were never checked. It
+// returns the exit status, which is 1 if there are any.
 func (a *agreement) complete() int {
 	code := 0
 	for path, item := range a.document.Paths.Map() {
@@ -88,7 +88,7 @@ func (a *agreement) complete() int {
 	return code
 }
 
-// observe passes a copy of every answer of the API to the contract.
+// observe checks the headers of the API's answers, and passes a copy of each answer to the contract.
 func observe(t *testing.T, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(writer http.ResponseWriter, request *http.Request) {
 		copied := &recorder{ResponseWriter: writer, status: http.StatusOK}

@@ -30,7 +30,7 @@ const (
 const DeleteAtOnce State = "none"
 
 // Options say how an Emulator behaves. A zero duration means no delay, and a zero limit means no limit. [Defaults]
-// returns the values that the command uses.
+// returns the values that the command uses by default.
 type Options struct {
 	// Tokens may do everything, ReadOnlyTokens may only read, and ClusterTokens may do everything with clusters but not
 	// read the account. At least one token is required.
@@ -65,12 +65,12 @@ type Options struct {
 	Planes Planes
 	// Clock tells the time. By default it is the machine's clock.
 	Clock clock.Clock
-	// Log gets a line for each request, and the emulator's own errors, without anything secret. If it is nil, nothing is
-	// logged.
+	// Log gets a line for each request to the API, and the emulator's own errors, without anything secret. If it is
+	// nil, nothing is logged.
 	Log *slog.Logger
 }
 
-// Defaults returns the options of the command, except for the tokens.
+// Defaults returns the default options of the command, except for the tokens.
 func Defaults() Options {
 	return Options{
 		ProvisionTime:     3 * time.Second,
@@ -138,7 +138,8 @@ func (o Options) allTokens() []string {
 	return slices.Concat(o.Tokens, o.ReadOnlyTokens, o.ClusterTokens)
 }
 
-// checkTokens rejects tokens that no client could send, and ambiguous ones. Its errors quote no token.
+// checkTokens rejects an empty token, and a token given twice, whose rights would be ambiguous. Its errors quote no
+// token.
 func (o Options) checkTokens() error {
 	seen := map[string]bool{}
 	for _, token := range o.allTokens() {

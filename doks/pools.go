@@ -11,7 +11,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// poolRequest is a pool in the body of a create request.
+// poolRequest is a pool in a request that creates a cluster or a pool.
 type poolRequest struct {
 	Name      string            `json:"name"`
 	Size      string            `json:"size"`
@@ -36,8 +36,8 @@ type poolUpdate struct {
 	MaxNodes  *int               `json:"max_nodes"`
 }
 
-// newPool makes a pool from a checked request, with nodes that will be running at the time due. If due is zero, the nodes
-// wait for their control plane.
+// newPool makes a pool from a checked request, with nodes that will be running at the time due. If due is zero, the
+// nodes wait for their control plane.
 func (e *Emulator) newPool(wanted poolRequest, now, due time.Time) *pool {
 	made := &pool{ID: uuid.NewString(), Size: wanted.Size}
 	made.take(wanted)

@@ -11,14 +11,14 @@ import (
 	"example.com/operator-workshop/doks"
 )
 
-// poolPath is the path of the cluster's first pool.
+// poolPath returns the path of the first cluster's first pool.
 func (l *lab) poolPath() string {
 	l.Helper()
 	found := l.cloud.Clusters()[0]
 	return clustersURL + "/" + found.ID + "/node_pools/" + found.NodePools[0].ID
 }
 
-// nodes returns the states of the first pool's nodes.
+// nodes returns the states of the nodes of the first cluster's first pool.
 func (l *lab) nodes() []string {
 	l.Helper()
 	found := []string{}
@@ -64,11 +64,11 @@ func TestDeletingANode(t *testing.T) {
 		states []string
 		count  int
 	}{
-		"drains it":                             {"", []string{"draining", "running", "running"}, 2},
-		"skips draining":                        {"?skip_drain=1", []string{"deleting", "running", "running"}, 2},
-		"replaces it":                           {"?replace=1", []string{"draining", "running", "running", "provisioning"}, 3},
-		"replaces it without draining":          {"?replace=1&skip_drain=1", []string{"deleting", "running", "running", "provisioning"}, 3},
-		"ignores a query that it does not know": {"?skip_drain=0&other=1", []string{"draining", "running", "running"}, 2},
+		"drains it":                           {"", []string{"draining", "running", "running"}, 2},
+		"skips draining":                      {"?skip_drain=1", []string{"deleting", "running", "running"}, 2},
+		"replaces it":                         {"?replace=1", []string{"draining", "running", "running", "provisioning"}, 3},
+		"replaces it without draining":        {"?replace=1&skip_drain=1", []string{"deleting", "running", "running", "provisioning"}, 3},
+		"ignores other values and parameters": {"?skip_drain=0&other=1", []string{"draining", "running", "running"}, 2},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -85,7 +85,8 @@ func (r reply) encode() (content []byte, contentType string, err error) {
 	return append(content, '\n'), "application/json", err
 }
 
-// send writes the reply or, if cut is set, only its first half, and then breaks the connection.
+// send writes the reply. If cut is set, it writes only the first half of the body, or nothing if there is no body, and
+// breaks the connection.
 func (r reply) send(writer http.ResponseWriter, cut bool) {
 	content, contentType, err := r.encode()
 	if err != nil {

@@ -26,7 +26,7 @@ type exchange struct {
 	entry *Entry
 }
 
-// serveAPI checks a request in the order in which the real API would find errors, and then carries it out.
+// serveAPI refuses a request or carries it out. A fault may hit a request that isn't refused.
 func (e *Emulator) serveAPI(writer http.ResponseWriter, request *http.Request) {
 	x := e.open(request)
 	defer e.close(x)
@@ -157,7 +157,7 @@ func (e *Emulator) finish(x *exchange, end func() error) {
 	}
 }
 
-// nameFor returns the name of the request's cluster; a create request has it in its body.
+// nameFor returns the name of the request's cluster, which a create request has in its body, or "" if it finds none.
 func (e *Emulator) nameFor(x *exchange) string {
 	if found := e.account.find(x.ids["cluster"]); found != nil {
 		return found.Name

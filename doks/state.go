@@ -79,8 +79,8 @@ type node struct {
 	Name    string `json:"name"`
 	Droplet string `json:"droplet"`
 	State   string `json:"state"`
-	// Due is when the state changes. It is zero while a node waits for its cluster's control plane, and is set once the
-	// control plane is running.
+	// Due is when the state changes. It is zero while the node waits for its cluster's control plane to run, and once
+	// the node itself is running.
 	Due time.Time `json:"due,omitzero"`
 	// InPlane means that the plane has the node; it is used only with planes.
 	InPlane bool      `json:"in_plane,omitempty"`
@@ -88,7 +88,8 @@ type node struct {
 	Updated time.Time `json:"updated"`
 }
 
-// settings are the parts of a cluster that are stored as the caller wrote them.
+// settings are the parts of a cluster that are stored as the caller wrote them. Only the maintenance policy is
+// completed.
 type settings struct {
 	MaintenancePolicy *MaintenancePolicy `json:"maintenance_policy"`
 	AutoUpgrade       bool               `json:"auto_upgrade"`

@@ -35,7 +35,7 @@ func TestARestartContinuesWhereTheLastRunStopped(t *testing.T) {
 	second.Expect(second.cloud.Clusters()).To(Equal(before))
 	second.Expect(second.do("GET", clustersURL+"/"+id+"/status_messages", "").text).To(Equal(lists.text))
 	second.Expect(second.do("GET", clustersURL+"/"+id+"/destroy_with_associated_resources", "").text).To(ContainSubstring(`"name":"vol"`))
-	second.Expect(second.do("POST", clustersURL, body()).status).To(Equal(http.StatusUnprocessableEntity), "the name is still taken")
+	second.Expect(second.do("POST", clustersURL, body()).status).To(Equal(http.StatusUnprocessableEntity), "the name must still be taken")
 
 	third := newLab(t, keep, func(o *doks.Options) { o.Clock = clocktesting.NewFakeClock(first.clock.Now().Add(time.Hour)) })
 	names := map[string]doks.State{}
@@ -59,10 +59,10 @@ func TestTheStateFileIsReplacedAsAWhole(t *testing.T) {
 	}
 	left, err := filepath.Glob(filepath.Join(folder, "*"))
 	l.Expect(err).NotTo(HaveOccurred())
-	l.Expect(left).To(Equal([]string{path}), "no partial file must remain")
+	l.Expect(left).To(Equal([]string{path}), "no partial file may remain")
 }
 
-func TestStateFilesThatCannotBeUsed(t *testing.T) {
+func TestStateFilesThatCannotBeUsedAreRefusedAndKept(t *testing.T) {
 	cases := map[string]struct{ content, message string }{
 		"no JSON":                 {"{", "is broken"},
 		"an empty file":           {"", "is broken"},
@@ -89,7 +89,7 @@ func TestStateFilesThatCannotBeUsed(t *testing.T) {
 	}
 }
 
-func TestAStateFileThatCannotBeWritten(t *testing.T) {
+func TestAStateFileThatCannotBeWrittenIsReported(t *testing.T) {
 	g := NewWithT(t)
 	_, err := doks.New(doks.Options{Tokens: []string{"a"}, StateFile: filepath.Join(t.TempDir(), "no", "folder")})
 	g.Expect(err).To(MatchError(ContainSubstring("write the state file")), "a state file that can't be written must be reported at the start")

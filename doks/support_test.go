@@ -40,7 +40,7 @@ type lab struct {
 	ctx    context.Context
 }
 
-// newLab starts an emulator with the command's options and no rate limits.
+// newLab starts an emulator with the command's default options, but without rate limits.
 func newLab(t *testing.T, change ...func(*doks.Options)) *lab {
 	t.Helper()
 	clock := clocktesting.NewFakeClock(beginning)
@@ -110,7 +110,7 @@ func (l *lab) client(options ...godo.ClientOpt) *godo.Client {
 	return client
 }
 
-// retrying makes godo retry almost immediately.
+// retrying makes godo retry up to the given number of times, almost immediately.
 func retrying(times int) godo.ClientOpt {
 	return godo.WithRetryAndBackoffs(godo.RetryConfig{RetryMax: times, RetryWaitMin: new(0.001), RetryWaitMax: new(0.01)})
 }

@@ -11,7 +11,7 @@ const (
 	personUUID = "2e84b6d1-9f37-4a0c-8c15-d3706a5b9e42"
 )
 
-// getAccount returns the account that the token belongs to. Clusters belong to the team, and so do tokens.
+// getAccount returns the account of the person who made the token. Tokens and clusters belong to the team.
 func (e *Emulator) getAccount(*exchange) reply {
 	limit := e.options.DropletLimit
 	return reply{status: http.StatusOK, body: map[string]any{"account": map[string]any{

@@ -22,7 +22,7 @@ func TestGodoReadsTheTeamOfAToken(t *testing.T) {
 	plain.Expect(other.Team.UUID).NotTo(Or(BeEmpty(), Equal(team)))
 }
 
-func TestTokensThatMayReadTheAccount(t *testing.T) {
+func TestWhatEachTokenMayRead(t *testing.T) {
 	cases := map[string]struct {
 		token string
 		// account and clusters are the HTTP statuses of the two requests.

@@ -75,7 +75,7 @@ func TestUnknownPathsAndIDsGetA404InJSON(t *testing.T) {
 	}
 }
 
-func TestABodyThatIsTooLarge(t *testing.T) {
+func TestABodyThatIsTooLargeIsRefused(t *testing.T) {
 	l := newLab(t)
 	got := l.do("POST", clustersURL, strings.Repeat(" ", 1<<20)+body())
 	l.Expect(got.status).To(Equal(http.StatusBadRequest))

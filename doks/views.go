@@ -60,7 +60,7 @@ type Taint struct {
 	Effect string `json:"effect"`
 }
 
-// Node is a node as the API shows it. It has no name or droplet before it is running.
+// Node is a node as the API shows it. It has no name or droplet while it is being provisioned.
 type Node struct {
 	ID        string     `json:"id"`
 	Name      string     `json:"name"`
