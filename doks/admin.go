@@ -140,7 +140,7 @@ func (*Emulator) done(err error) reply {
 	return reply{status: http.StatusNoContent}
 }
 
-// change edits a cluster and saves the result, while no request can run.
+// change edits a cluster and saves the result, while no request can take effect.
 func (e *Emulator) change(id string, edit func(*cluster) error) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()

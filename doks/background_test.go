@@ -201,7 +201,7 @@ func TestAClusterThatShouldFailGetsNoPlane(t *testing.T) {
 	l.Expect(planes.count()).To(BeZero())
 }
 
-func TestAPlaneThatDoesNotAnswer(t *testing.T) {
+func TestAPlaneThatDoesNotAnswerMeansA503(t *testing.T) {
 	planes := newPretended()
 	l := newLabWithPlanes(t, planes)
 	made := l.create("demo", 1)

@@ -57,7 +57,7 @@ func TestRefusedCreates(t *testing.T) {
 		"an unknown region":            {body(`region="mars1"`), 422, "validation error: invalid region"},
 		"no region":                    {body("region="), 422, "validation error: invalid region"},
 		"an unknown version":           {body(`version="1.2.3-do.0"`), 422, "validation error: invalid version slug"},
-		"half a minor version":         {body(`version="1.3"`), 422, "validation error: invalid version slug"},
+		"a prefix of a minor version":  {body(`version="1.3"`), 422, "validation error: invalid version slug"},
 		"no version":                   {body("version="), 422, "validation error: invalid version slug"},
 		"a VPC that is not a UUID":     {body(`vpc_uuid="x"`), 422, "validation error: invalid VPC or subnet UUID"},
 		"an invalid subnet":            {body(`cluster_subnet="x"`), 422, "validation error: invalid subnet"},

@@ -52,7 +52,7 @@ type Options struct {
 	// DeleteState is the state during DeleteTime: StateDeleted, which is the default, StateDeleting or DeleteAtOnce.
 	DeleteState State
 
-	// DropletLimit is how many nodes the account may have.
+	// DropletLimit is how many nodes the account may have. A pool with autoscaling counts with its maximum size.
 	DropletLimit int
 	// RequestsPerMinute and RequestsPerHour limit the requests with one token.
 	RequestsPerMinute, RequestsPerHour int

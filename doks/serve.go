@@ -45,7 +45,7 @@ func (e *Emulator) serveAPI(writer http.ResponseWriter, request *http.Request) {
 	e.after(writer, x, done)
 }
 
-// open reads the request and adds it to the journal.
+// open identifies the caller and the call, and adds the request to the journal.
 func (e *Emulator) open(request *http.Request) *exchange {
 	x := &exchange{request: request, caller: e.identify(request), query: request.URL.Query(), now: e.options.Clock.Now()}
 	x.route, x.ids = e.match(request)
