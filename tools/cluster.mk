@@ -27,8 +27,8 @@ override KUBECONFIG := $(CONFIRMED)
 endif
 export KUBECONFIG
 
-# $(call compile,WHAT,COMMAND) shows and runs a go command. If that takes more than a few seconds, it says what is being
-# compiled.
+# $(call compile,WHAT,COMMAND) shows and runs a go command. If that takes more than a few seconds, a message on the
+# terminal says what is being compiled.
 define compile
 @echo '$(2)'
 @../tools/compile.sh '$(1)' $(2)

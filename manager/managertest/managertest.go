@@ -32,7 +32,7 @@ func Main(m *testing.M, main func()) {
 	os.Exit(m.Run())
 }
 
-// StartProcess runs main in a process of its own until the test ends. Call [Isolate] first.
+// StartProcess runs main in a process of its own, which is killed when the test ends. Call [Isolate] first.
 func StartProcess(t *testing.T, args ...string) *gexec.Session {
 	command := exec.Command(os.Args[0], args...)
 	command.Env = append(os.Environ(), asProcess+"=yes")
