@@ -111,11 +111,11 @@ test: tools ## Run all tests
 	@tools/compile.sh 'and running the tests' $(go_test)
 
 .PHONY: bench
-bench: tools ## Measure what docs/benchmarks.md reports (BUILD=1: a cold build; LOAD=1 STAGE=2 N=100,500 IDLE=60s: load)
+bench: tools ## Measure what docs/benchmarks.md reports (BUILD=1: only a cold build of the tools; LOAD=1 [STAGE=2] [N=100,500] [IDLE=60s]: only the controllers under load)
 	@$(WORKSHOP) bench $(if $(call given,BUILD),--build) $(if $(call given,LOAD),--load) $(if $(call given,STAGE),--stage $(STAGE)) $(if $(call given,N),--resources $(N)) $(if $(call given,IDLE),--idle $(IDLE))
 
 .PHONY: generate
-generate: tools ## Regenerate the listings in the chapters, the manifests and all generated code
+generate: tools ## Regenerate the listings and boxes in the chapters, the manifests and all generated code
 	$(WORKSHOP) snippets
 	cp tools/go.mod controlplane/pins/go.mod.txt && cp tools/go.sum controlplane/pins/go.sum.txt
 	go generate ./internal/greeting

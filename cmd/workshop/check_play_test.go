@@ -110,7 +110,7 @@ func (c checkout) checkPlays(t *testing.T) {
 	stage("break", "sum")
 	g.Expect(check()).To(ContainSubstring("the chapter can't be played while your copy contains the break sum: fix the break first"))
 
-	// This stage needs no control plane, but one that does would leave it to the next check.
+	// The checks of this stage start no control plane, but they have started the keeper, which would keep one.
 	out, status = c.run(t, ".", nil, "make", "down", "NAME=no-cluster")
 	g.Expect(status).To(BeZero(), out)
 	g.Expect(out).To(ContainSubstring("Ended the control plane that was kept for the next check"))

@@ -20,9 +20,9 @@ func (a *app) confirmCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "confirm",
 		Short: "Ask before a cluster other than the classroom's is changed, and print the kubeconfig to use",
-		Long: "confirm prints KUBECONFIG if it leads to a classroom cluster or, with --yes, is such a copy already. Otherwise it shows\n" +
-			"the context and the server, asks, and prints the path of a copy: if you switch the context later, the remaining\n" +
-			"commands still use the same cluster.",
+		Long: "confirm prints KUBECONFIG if it leads to a classroom cluster. Otherwise it shows the context and the server, asks, and\n" +
+			"prints the path of a copy of KUBECONFIG: if you switch the context later, the remaining commands still use the same\n" +
+			"cluster. With --yes, it doesn't ask, and if KUBECONFIG is already a copy, it prints KUBECONFIG as it is.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			kubeconfig := os.Getenv("KUBECONFIG")

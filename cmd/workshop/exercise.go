@@ -135,8 +135,8 @@ func (a *app) check(ctx context.Context, out io.Writer, own *exercise.Copy, only
 	return a.checkThen(ctx, out, own, only, nil)
 }
 
-// checkThen does what check does. In addition, if the program compiles and play is not nil, checkThen calls play before it
-// shows the step that is not done.
+// checkThen does what check does. In addition, if play is not nil and the program compiles, checkThen calls play before
+// it says which step is not done, or that all are.
 func (a *app) checkThen(ctx context.Context, out io.Writer, own *exercise.Copy, only string, play func() error) (err error) {
 	end, err := beginCheck(ctx, own)
 	if err != nil {

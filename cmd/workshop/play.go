@@ -29,7 +29,7 @@ type playOptions struct {
 	before string         // number of the step to stop before, for a single chapter
 	own    *exercise.Copy // the learner's copy that takes the place of the stage; nil for none
 	solved string         // the last section of the chapter that is done in the learner's copy
-	// differs gets each command whose output differs from the chapter. If it is nil, the play fails there.
+	// differs is called for each command whose output differs from the chapter. If it is nil, the play fails at the first.
 	differs func(*play.Failure)
 }
 
@@ -193,7 +193,7 @@ func kubeconfigOf(environment []string) (path string, found bool) {
 }
 
 // missingImages names the images that the cluster's nodes can't get. Without them, commands such as `kubectl rollout
-// status` wait in silence. The result is "" if there are none, or if the cluster can't be asked.
+// status` wait in silence. The result is "" if there are none, or if the cluster doesn't answer.
 func missingImages(ctx context.Context, kubeconfig string) string {
 	client, err := kube.Open(kubeconfig)
 	if err != nil {
@@ -239,7 +239,7 @@ func (a *app) snippetsCommand() *cobra.Command {
 	var check bool
 	command := &cobra.Command{
 		Use:   "snippets",
-		Short: "Fill the code fences of the Markdown files from the sources they show, and the boxes of the exercises",
+		Short: "Fill in the listings of the Markdown files from their sources, and the boxes and tables of the exercises",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			paths, err := filepath.Glob(filepath.Join(a.repo.Root, "docs", "*.md"))

@@ -29,5 +29,5 @@ func TestMissingImagesAreNamed(t *testing.T) {
 	pods = `{"items": [{"metadata": {"namespace": "a", "name": "web"}, "spec": {"nodeName": "worker"}, "status": {"containerStatuses": [
 		{"image": "nginx:1.29", "state": {"waiting": {"reason": "ErrImagePull"}}}]}}]}`
 	g.Expect(missingImages(t.Context(), used)).To(Equal("node worker can't get the image nginx:1.29 of pod a/web (ErrImagePull)"))
-	g.Expect(missingImages(t.Context(), "/nowhere")).To(BeEmpty(), "if the cluster can't be asked, there must be nothing to add")
+	g.Expect(missingImages(t.Context(), "/nowhere")).To(BeEmpty(), "if the cluster doesn't answer, there must be nothing to add")
 }

@@ -192,7 +192,7 @@ func (a *app) chosen(cluster classroom.Cluster) []string {
 	chosen := append(cluster.Environment(), goSettings()...)
 	chosen = append(chosen, "WORKSHOP_CLUSTER="+a.provider, "WORKSHOP_NAME="+a.name)
 	if a.provider == providers.Current && a.confirm != nil {
-		// Ask the learner once per chapter, not for each of its commands.
+		// Ask the learner only once, not again for each command of a chapter or a Makefile.
 		chosen = append(chosen, "WORKSHOP_YES=1")
 	}
 	return chosen

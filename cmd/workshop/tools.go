@@ -45,7 +45,11 @@ func (a *app) toolsCommand() *cobra.Command {
 				if len(set.Components) == 1 {
 					tools = "tool"
 				}
-				fmt.Fprintf(cmd.OutOrStdout(), "bin/ has the %d %s of %s (%d built now).\n", len(set.Components), tools, name, built)
+				folder := "bin/"
+				if platform != toolchain.Host() {
+					folder += platform.OS + "_" + platform.Arch + "/"
+				}
+				fmt.Fprintf(cmd.OutOrStdout(), "%s has the %d %s of %s (%d built now).\n", folder, len(set.Components), tools, name, built)
 			}
 			return builder.Prefetch(cmd.Context())
 		},

@@ -26,7 +26,8 @@ type watcher struct {
 	clears bool
 }
 
-// watch checks the given step, or the first that is not done, now and after each save that changes the learner's code.
+// watch checks the given step, or the first that is not done, or all if none is left. It checks now, and after each
+// save that changes the learner's code.
 func (a *app) watch(cmd *cobra.Command, own *exercise.Copy, step string) (err error) {
 	unlock, err := own.Lock("watch")
 	if err != nil {
@@ -136,7 +137,7 @@ func (w *watcher) checkUntil(ctx context.Context, changes <-chan struct{}, keys 
 // retryPeriod is how often watch tries to check while another process is checking.
 const retryPeriod = 500 * time.Millisecond
 
-// check checks once nothing else is checking the copy.
+// check waits until no other process is checking the copy, and then checks it.
 func (w *watcher) check(ctx context.Context) error {
 	waits := false
 	for {
@@ -156,7 +157,7 @@ func (w *watcher) check(ctx context.Context) error {
 	}
 }
 
-// checkNow checks one step or, if the copy has a break in it, the break.
+// checkNow checks the step or, if all are done, all steps. If the copy has a break in it, checkNow checks the break.
 func (w *watcher) checkNow(ctx context.Context) error {
 	w.cmd.SetContext(ctx)
 	broken, kept, err := w.own.Broken()

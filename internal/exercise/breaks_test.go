@@ -28,7 +28,7 @@ func (c *Copy) expectBroken(t *testing.T) *Finding {
 	t.Helper()
 	broken, kept, err := c.Broken()
 	if err != nil || broken == nil {
-		t.Fatalf("no break: %v", err)
+		t.Fatalf("expected a break in the copy\nfound none, error %v", err)
 	}
 	if _, err := os.Stat(filepath.Join(kept, broken.File)); err != nil {
 		t.Errorf("the original file is not kept: %v", err)
@@ -83,7 +83,7 @@ func TestUnbreakRestoresTheFile(t *testing.T) {
 	}
 	tried, err := os.ReadFile(filepath.Join(own.Root, kept, "toy.go"))
 	if err != nil || !strings.Contains(string(tried), "// hm") {
-		t.Errorf("what the learner tried is not kept: %v", err)
+		t.Errorf("what the learner tried is not kept, error %v", err)
 	}
 	if _, _, err := own.Unbreak(); err == nil || !strings.Contains(err.Error(), "is not broken") {
 		t.Errorf("expected an error because the copy is no longer broken\nfound %v", err)

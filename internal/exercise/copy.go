@@ -32,9 +32,8 @@ type Copy struct {
 	scratch string
 }
 
-// ShareControlPlane makes checks use the same control plane, unless the CRDs or the tests don't permit it, so that not
-// every check has to start one. Call end after the last check. If the checks already share one, ShareControlPlane does
-// nothing.
+// ShareControlPlane makes checks share a control plane where their CRDs and tests permit it, so that not every check
+// has to start one. Call end after the last check. If the checks already share one, ShareControlPlane does nothing.
 func (c *Copy) ShareControlPlane(ctx context.Context) (end func() error, err error) {
 	if c.scratch != "" {
 		return func() error { return nil }, nil

@@ -74,7 +74,7 @@ func TestTheWorkspaceForgetsARemovedCopy(t *testing.T) {
 		t.Errorf("although another stage's folder is gone, expected the code to compile\nfound %+v", finding)
 	}
 	if now, err := os.ReadFile(list); err != nil || string(now) != string(content) {
-		t.Errorf("the workspace lists a folder that is gone: %s %v", now, err)
+		t.Errorf("the workspace must not list a folder that is gone: error %v\n%s", err, now)
 	}
 }
 
@@ -100,7 +100,7 @@ func TestCommandsOfAChapterUseTheCopy(t *testing.T) {
 	list := exec.CommandContext(t.Context(), "go", "list", "-f", "{{.Dir}}", "./work/01-toy")
 	list.Dir, list.Env = own.Root, append(os.Environ(), "GOWORK="+workspace)
 	if output, err := list.CombinedOutput(); err != nil || strings.TrimSpace(string(output)) != own.Path {
-		t.Errorf("go finds the copy in %s: %v", output, err)
+		t.Errorf("expected go to find the copy in %s\nfound %s, error %v", own.Path, output, err)
 	}
 }
 

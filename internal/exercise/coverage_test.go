@@ -110,6 +110,6 @@ func TestFillPage(t *testing.T) {
 		t.Errorf("filling the page again must not change it: error %v\n%s", err, again)
 	}
 	if _, err := FillPage("# A page\n", nil); err == nil {
-		t.Error("a page without the two lines was filled")
+		t.Error("expected an error for a page without the lines that enclose the tables")
 	}
 }

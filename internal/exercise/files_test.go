@@ -39,7 +39,7 @@ func TestACopyBuildsItsImageFromTheCheckout(t *testing.T) {
 							t.Errorf("%s: the copy has no %s", strings.TrimSpace(line), own)
 						}
 					} else if _, err := os.Stat(filepath.Join(stage.Root, source)); err != nil || strings.HasPrefix(source, "0") {
-						t.Errorf("%s: %s is from another stage, or missing: %v", strings.TrimSpace(line), source, err)
+						t.Errorf("%s: %s is from another stage, or missing, error %v", strings.TrimSpace(line), source, err)
 					}
 				}
 			}

@@ -75,6 +75,6 @@ func TestTheCommandToRepeatACheckIsForAShell(t *testing.T) {
 	command := quote.Args([]string{"test", ".", "-run=^TestSync/(it_is_someone_else's)$"})
 	output, err := exec.CommandContext(t.Context(), "sh", "-c", `printf '%s|' `+command).Output()
 	if want := "test|.|-run=^TestSync/(it_is_someone_else's)$|"; err != nil || string(output) != want {
-		t.Errorf("expected %s\nfound %s: %v, from %s", want, output, err, command)
+		t.Errorf("expected %s\nfound %s, error %v, from %s", want, output, err, command)
 	}
 }

@@ -33,8 +33,8 @@ var firstLook, nextLook = 6 * time.Second, 3 * time.Second
 const waitTimeout = 15 * time.Second
 
 // stackLost is the text that Go prints instead of a stack if it can't stop a goroutine in time, which happens on a busy
-// machine. mostRuns is how often tests run at most if their stack is lost. After that, the learner gets a finding
-// that doesn't say where they hang.
+// machine. mostRuns is how many times tests run if their stack is lost each time. After that, the learner gets a
+// finding that doesn't say where they hang.
 const (
 	stackLost = "goroutine running on other thread; stack unavailable"
 	mostRuns  = 3

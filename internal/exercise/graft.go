@@ -111,7 +111,7 @@ func receiver(kind ast.Expr) string {
 	return ""
 }
 
-// changedDeclarations returns the names of the declarations that are new or different in the later of two forms of a file.
+// changedDeclarations returns the names of the declarations that are new or different in the second of two forms.
 func changedDeclarations(before, after []byte) (names []string, err error) {
 	old, err := byName(before)
 	if err != nil {
@@ -140,7 +140,7 @@ func byName(source []byte) (map[string]declaration, error) {
 
 // graft puts the declarations that differ between two forms of a file into the learner's file. It leaves the others
 // alone. In a YAML file, it replaces individual keys and list elements instead. It replaces any other file as a whole,
-// and so any file that does not parse, and a YAML file that differs too much.
+// and also a file that does not parse, or a YAML file that differs too much.
 func graft(name string, theirs, before, after []byte) ([]byte, error) {
 	if ext := path.Ext(name); ext == ".yaml" || ext == ".yml" {
 		if grafted, ok := graftYAML(theirs, before, after); ok {

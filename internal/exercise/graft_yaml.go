@@ -60,8 +60,8 @@ func documents(source []byte) (all []*yaml.Node, err error) {
 	}
 }
 
-// differences returns the places where two values differ. Within each mapping and list, the places that only the first
-// value has come last.
+// differences returns the places where two values differ. Within each mapping and list, places that exist only in the
+// first value come last.
 func differences(before, after *yaml.Node, at place) (all []place) {
 	below := func(step any) {
 		next := append(slices.Clone(at), step)
@@ -240,7 +240,7 @@ func shifted(lines []string, from, to int) []string {
 
 var stepComment = regexp.MustCompile(`^# Step [0-9]`)
 
-// withoutStepComments removes the comments about missing code that only the earlier form has.
+// withoutStepComments removes the comments about missing code that are in before and not in after.
 func withoutStepComments(theirs, before, after []byte) []byte {
 	comments := func(source []byte) (all []string) {
 		for line := range strings.Lines(string(source)) {

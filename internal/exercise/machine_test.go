@@ -146,7 +146,7 @@ func TestFilesAreReplacedAtomically(t *testing.T) {
 	}
 }
 
-func TestConcurrentChangesOfTheProgress(t *testing.T) {
+func TestConcurrentChangesLoseNoProgress(t *testing.T) {
 	own := started(t)
 	var running sync.WaitGroup
 	for range 20 {

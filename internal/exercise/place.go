@@ -54,8 +54,8 @@ func (c *Copy) stepOfError(checked Step, output string) (Step, string) {
 }
 
 // syntaxError returns a finding if a Go file that a learner writes can't be parsed and the program doesn't compile.
-// Otherwise, it returns nil. The finding's step is the one that the line belongs to or, if there is none, the first
-// step that is not done, or the last step if all are done.
+// Otherwise, it returns nil. The finding's step is the one that the line of the error belongs to or, if there is
+// none, the first step that is not done, or the last step if all are done.
 func (c *Copy) syntaxError(ctx context.Context) (*Finding, error) {
 	parsed := true
 	inFolder := func(string) error { return nil }

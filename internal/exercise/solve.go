@@ -56,7 +56,7 @@ func (c *Copy) around(id string) (at int, before, after tree, err error) {
 }
 
 // replace applies the differences between two forms to the copy, after saving the files that this changes. Files that
-// only the first form has stay.
+// exist only in the first form stay.
 func (c *Copy) replace(step Step, what string, before, after tree) (names []string, kept string, err error) {
 	grafts, given := tree{}, tree{}
 	for _, name := range differing(before, after) {

@@ -23,7 +23,7 @@ func TestSolveAndReset(t *testing.T) {
 	}
 	old, err := os.ReadFile(filepath.Join(own.Root, kept, "toy.go"))
 	if err != nil || !strings.Contains(string(old), "// almost") {
-		t.Errorf("the learner's old file is not in %s: %v", kept, err)
+		t.Errorf("the learner's old file is not in %s, error %v", kept, err)
 	}
 	if files, _, err := own.Solve("1.1"); err != nil || len(files) > 0 {
 		t.Errorf("the step was solved already, but solve changed %v, error %v", files, err)

@@ -11,7 +11,7 @@ func TestValidateRefusesFaultySteps(t *testing.T) {
 		wanted string
 	}{
 		"an ID that is not a section": {func(s *Step) { s.ID = "one" }, "its ID must be a section of the chapter"},
-		"an ID of another step":       {func(s *Step) { s.ID = "1.2a" }, "another step has this ID"},
+		"the ID of another step":      {func(s *Step) { s.ID = "1.2a" }, "another step has this ID"},
 		"a title with a full stop":    {func(s *Step) { s.Title = "Add." }, "it needs a title without a full stop"},
 		"no hints":                    {func(s *Step) { s.Hints = nil }, "it needs a task, hints and minutes"},
 		"more than fifteen minutes":   {func(s *Step) { s.Minutes = 16 }, "it takes 16 minutes, which is more than 15: split it"},

@@ -15,7 +15,7 @@ func TestSolvingBySection(t *testing.T) {
 	err := own.SolveBySection(func(solved, next string) error {
 		played = append(played, solved+" before "+next)
 		if strings.Contains(own.read(t, "toy.go"), greetStub) != (solved == "1.1") {
-			t.Errorf("with section %s solved: %s", solved, own.read(t, "toy.go"))
+			t.Errorf("with section %s solved, greet must be a stub only if that is 1.1:\n%s", solved, own.read(t, "toy.go"))
 		}
 		return nil
 	})
@@ -27,7 +27,7 @@ func TestSolvingBySection(t *testing.T) {
 	}
 	theirs := started(t)
 	if err := theirs.SolveBySection(func(string, string) error { return nil }); err == nil {
-		t.Error("a learner's copy was used")
+		t.Error("expected an error, because the learner's copy already exists")
 	}
 	theirs.read(t, "toy.go")
 }

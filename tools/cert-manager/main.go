@@ -34,7 +34,7 @@ var values = map[string]any{
 	"startupapicheck": map[string]any{"enabled": false},
 }
 
-// namespace has a label by which the stage's Makefile distinguishes its own cert-manager from someone else's.
+// namespace has a label by which stage 5's Makefile distinguishes its own cert-manager from someone else's.
 const namespace = `apiVersion: v1
 kind: Namespace
 metadata:
