@@ -59,7 +59,7 @@ func TestRunWritesTheBundle(t *testing.T) {
 		"bundle/manifests/work_rbac.authorization.k8s.io_v1_role.yaml",
 		"bundle/metadata/annotations.yaml",
 	}), "OLM makes the operator's own roles and account, the user makes the namespace, and stale.yaml must be gone")
-	g.Expect(written["bundle/manifests/metrics_v1_service.yaml"]).NotTo(ContainSubstring("namespace"), "OLM must put it in the operator's namespace")
+	g.Expect(written["bundle/manifests/metrics_v1_service.yaml"]).NotTo(ContainSubstring("namespace"), "OLM puts the Service in the operator's namespace, so its manifest must name none")
 
 	g.Expect(run(gadgetFlags, strings.NewReader(gadgetManifests(t)), dir)).To(Succeed())
 	g.Expect(readFolder(t, dir)).To(Equal(written), "a second run must change nothing")

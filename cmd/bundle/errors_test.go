@@ -63,7 +63,7 @@ func TestManifestsThatMakeNoBundle(t *testing.T) {
 			err := run(gadgetFlags, strings.NewReader(strings.Replace(manifests, test.old, test.new, 1)), dir)
 			g.Expect(err).To(MatchError(ContainSubstring(test.want)))
 			g.Expect(err.Error()).NotTo(ContainSubstring("\n"), "an error must have one line")
-			g.Expect(fs.ReadDir(os.DirFS(dir), ".")).To(BeEmpty(), "no part of a bundle must be written")
+			g.Expect(fs.ReadDir(os.DirFS(dir), ".")).To(BeEmpty(), "no part of a bundle may be written")
 		})
 	}
 }

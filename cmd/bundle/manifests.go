@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// manifests are the objects in the input, grouped by what happens to them. Those that go into the bundle as they are
-// lose only their namespaces.
+// manifests are the objects in the input, grouped by what happens to them. Only the namespace is removed from an object
+// that goes into the bundle as it is.
 type manifests struct {
 	// base is the handwritten part of the ClusterServiceVersion.
 	base *unstructured.Unstructured
@@ -77,7 +77,7 @@ func readManifests(input io.Reader) (*manifests, error) {
 	return sorted, sorted.addSamples(unknown)
 }
 
-// decode returns nil for a document without content.
+// decode returns the object in a document, or nil if the document has no content.
 func decode(document []byte) (*unstructured.Unstructured, error) {
 	data, err := yaml.YAMLToJSONStrict(document)
 	if err != nil {

@@ -160,7 +160,7 @@ func TestControlPlanesEndWithTheEmulator(t *testing.T) {
 	t.Setenv("WORKSHOP_CACHE", t.TempDir())
 	p := start(t, "--token", "very-secret", "--clusters", "kwok")
 	p.Expect(p.ask("POST", demo)).To(Equal(201))
-	p.Eventually(p.output.String).WithTimeout(limit).Should(ContainSubstring("Started kube-apiserver."), "a control plane is being created")
+	p.Eventually(p.output.String).WithTimeout(limit).Should(ContainSubstring("Started kube-apiserver."), "the emulator must start a control plane")
 	folder := regexp.MustCompile("The control planes are in (.*)\\.\n").FindStringSubmatch(p.output.String())
 	p.Expect(folder).To(HaveLen(2))
 	p.Expect(folder[1]).To(BeADirectory())

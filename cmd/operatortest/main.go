@@ -26,7 +26,7 @@ import (
 	"example.com/operator-workshop/operatortest/testcluster"
 )
 
-// errLacking says that the operator lacks a behaviour. The report has already named it.
+// errLacking means that the operator lacks a behaviour. The report has already named it.
 var errLacking = errors.New("the operator lacks a behaviour")
 
 func main() {
@@ -77,7 +77,7 @@ func newRunCommand() *cobra.Command {
 	return command
 }
 
-// command returns this run's command line with only the flags that a replay of one trial needs, too.
+// command returns this run's command line, reduced to the flags that the replay of a trial also needs.
 func (o runOptions) command() string {
 	line := "operatortest run -f " + quoted(o.file)
 	if o.seed != 0 { // the IDs of some trials differ with the seed

@@ -54,7 +54,7 @@ func (p *progress) behaviour(ended report.Behaviour) {
 	p.draw()
 }
 
-// trial counts a trial of a behaviour that begins or has ended.
+// trial counts a trial that begins or has ended, by behaviour.
 func (p *progress) trial(behaviour string, ended bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -24,7 +24,7 @@ the next heading are a step. The number at the start of a heading is the step's 
 	```
 
 "$ " starts a command. The command ends where a POSIX shell would run it: \ at the end of a line, an open quote, a
-heredoc, or an if without its fi continue it on the next line. A command that a POSIX shell can't read is an error. A
+heredoc, or an if without its fi continues it on the next line. A command that a POSIX shell can't read is an error. A
 continued line may begin with the prompt "> ", which is removed, except in a heredoc. If such a line begins with a
 redirection, write ">file", without a space. Only a heredoc may contain a blank line, or a line that starts with "$ ".
 

@@ -163,7 +163,7 @@ func (e *embedded) Status(ctx context.Context) (Status, error) {
 	return status, nil
 }
 
-// measure returns the component with the memory and processor time of its process.
+// measure returns the component with the memory, the processor time and the start of its process.
 func measure(ctx context.Context, found controlplane.Component) Component {
 	component := Component{Name: found.Name, PID: found.PID}
 	if found.PID == 0 {

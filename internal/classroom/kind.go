@@ -30,7 +30,7 @@ const (
 	kindRemoveLimit = 2 * time.Minute
 )
 
-// errKindTaken marks a cluster that someone else created after this command checked that the name was free.
+// errKindTaken means that someone else created a cluster with this name after this command had found the name free.
 var errKindTaken = errors.New("the name is taken")
 
 // kindConfig is the beginning of every kind cluster's configuration.

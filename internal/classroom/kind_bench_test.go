@@ -145,7 +145,7 @@ func (b *kindBench) interrupted(t *testing.T, do func(context.Context) error) er
 	g.Expect(err).NotTo(HaveOccurred())
 	interrupt()
 	var ended error
-	g.Eventually(result).WithTimeout(20*time.Second).Should(Receive(&ended), "Ctrl-C must end it")
+	g.Eventually(result).WithTimeout(20*time.Second).Should(Receive(&ended), "the interruption must end the call")
 	g.Eventually(func() bool { return runs(child) }).WithTimeout(5*time.Second).Should(BeFalse(), "what kind has started must end with it")
 	g.Expect(os.Remove(filepath.Join(b.fake, "hang"))).To(Succeed())
 	return ended

@@ -94,7 +94,7 @@ func TestKindLeavesSomeoneElsesClusterAlone(t *testing.T) {
 	}
 }
 
-func TestKindLeavesAClusterAloneThatSomeoneElseMakesMeanwhile(t *testing.T) {
+func TestKindLeavesAloneAClusterThatSomeoneElseMakesMeanwhile(t *testing.T) {
 	g := NewWithT(t)
 	bench := newKindBench(t)
 	bench.write(t, "refuse", `ERROR: failed to create cluster: node(s) already exist for a cluster with the name "demo"`)
@@ -113,7 +113,7 @@ func TestAFailedKindCreationLeavesNothing(t *testing.T) {
 	g.Expect(bench.left(g)).To(BeEmpty())
 }
 
-func TestKindInterrupted(t *testing.T) {
+func TestKindRecoversFromInterruptions(t *testing.T) {
 	t.Run("while it is made", func(t *testing.T) {
 		g := NewWithT(t)
 		bench := newKindBench(t)

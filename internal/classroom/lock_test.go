@@ -85,7 +85,7 @@ func TestChooseAndUnchoose(t *testing.T) {
 	g.Expect(choose(ctx, named, path("named"))).To(Succeed())
 	g.Expect(os.Readlink(link)).To(Equal("named.kubeconfig"), "a link that points nowhere must be replaced")
 	g.Expect(choose(ctx, options, path("first"))).To(Succeed())
-	g.Expect(os.Readlink(link)).To(Equal("first.kubeconfig"), "the default cluster must take it back")
+	g.Expect(os.Readlink(link)).To(Equal("first.kubeconfig"), "the default cluster must take the link back")
 
 	g.Expect(os.Remove(path("named"))).To(Succeed())
 	g.Expect(unchoose(ctx, state, path("named"))).To(Succeed())

@@ -109,7 +109,7 @@ func TestTheLearnersOwnClusterIsNeitherResetNorRemoved(t *testing.T) {
 	g.Expect(cluster.Down(ctx)).To(Succeed())
 	status, err := cluster.Status(ctx)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(status.State).To(Equal(classroom.StateRunning), "down must leave it alone")
+	g.Expect(status.State).To(Equal(classroom.StateRunning), "down must leave the learner's cluster alone")
 	g.Expect(status.ReadyNodes).To(Equal(2))
 }
 

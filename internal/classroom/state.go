@@ -30,7 +30,7 @@ type record struct {
 	Phase phase `json:"phase"`
 	// Root is the checkout in which the cluster was made.
 	Root string `json:"root"`
-	// Container is the ID of the control plane.
+	// Container is the ID of the control plane's container.
 	Container string `json:"container,omitempty"`
 	// Image and Port were chosen when the cluster was created. A reset keeps them.
 	Image string `json:"image,omitempty"`

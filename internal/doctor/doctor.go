@@ -39,7 +39,8 @@ type Check struct {
 // OK reports whether the requirement is met.
 func (c Check) OK() bool { return c.Remedy == "" }
 
-// Examine checks every requirement of this system. Docker is mandatory only if kind is true, for CLUSTER=kind.
+// Examine checks every requirement that applies to this operating system. Docker is mandatory only if kind is true, for
+// CLUSTER=kind.
 func Examine(ctx context.Context, r repo.Repo, kind bool) []Check {
 	checks := []Check{
 		checkGo(ctx, r),

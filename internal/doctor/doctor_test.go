@@ -81,7 +81,7 @@ func TestCheckTool(t *testing.T) {
 	})
 }
 
-func TestUnwritableCache(t *testing.T) {
+func TestAnUnwritableCacheIsReported(t *testing.T) {
 	g := NewWithT(t)
 	r := repo.Repo{Root: t.TempDir()}
 	file := filepath.Join(r.Root, "file")
@@ -121,11 +121,11 @@ func TestAtLeast(t *testing.T) {
 		found, needed string
 		want          bool
 	}{
-		"equal":                        {"1.26.0", "1.26.0", true},
-		"shorter, but equal":           {"1.26", "1.26.0", true},
-		"shorter and older":            {"1.26", "1.26.1", false},
-		"numbers, not text":            {"1.9.0", "1.26.0", false},
-		"a release candidate's number": {"1.27rc1", "1.26.0", true},
+		"equal":                         {"1.26.0", "1.26.0", true},
+		"shorter, but equal":            {"1.26", "1.26.0", true},
+		"shorter and older":             {"1.26", "1.26.1", false},
+		"compared as numbers, not text": {"1.9.0", "1.26.0", false},
+		"a release candidate's number":  {"1.27rc1", "1.26.0", true},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) { NewWithT(t).Expect(atLeast(c.found, c.needed)).To(Equal(c.want)) })

@@ -42,7 +42,7 @@ var others = []string{
 	"GOFLAGS", "GOOS", "GOARCH", "CDPATH",
 }
 
-// Environment returns this process's environment and the additional variables, without those in others.
+// Environment returns this process's environment without the variables in others, and then the additional variables.
 func Environment(more ...string) []string {
 	environment := slices.DeleteFunc(os.Environ(), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")

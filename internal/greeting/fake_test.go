@@ -70,7 +70,7 @@ func TestReconcileReportsATakenName(t *testing.T) {
 	c := newFake(greeting, theirs).Build()
 
 	recorder, err := reconcile(t.Context(), c, greeting)
-	g.Expect(err).To(MatchError(errNameTaken), "the error makes the queue try again")
+	g.Expect(err).To(MatchError(errNameTaken), "Reconcile must return the error, so that the request is retried")
 
 	g.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(greeting), greeting)).To(Succeed())
 	ready := meta.FindStatusCondition(greeting.Status.Conditions, ConditionReady)

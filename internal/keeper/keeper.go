@@ -71,8 +71,12 @@ func Borrow(ctx context.Context, state string, command ...string) (folder string
 // when ctx is done, or when the checkout has been deleted, Run removes the folder with its control planes, and returns.
 func Run(ctx context.Context, state string, idle time.Duration, ready io.Writer) error {
 	kept := flock.New(filepath.Join(state, keeperFile))
-	if first, err := kept.TryLock(); err != nil || !first {
-		return errors.Join(errors.New("another keeper is running"), err)
+	first, err := kept.TryLock()
+	if err != nil {
+		return fmt.Errorf("lock %s: %w", kept.Path(), err)
+	}
+	if !first {
+		return errors.New("another keeper is running")
 	}
 	folder, end, err := controlplane.Scratch()
 	if err != nil {

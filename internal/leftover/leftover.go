@@ -59,7 +59,7 @@ func Begin(ctx context.Context, state, key string, watchdog ...string) (*Play, e
 		return nil, fmt.Errorf("lock the cluster for a play: %w", err)
 	}
 	if !locked {
-		return nil, errors.New("a chapter is already being played on this cluster: wait until it ends, or choose another cluster with NAME=")
+		return nil, errors.New("a chapter is already being played on this cluster: wait until it ends, or choose another cluster, for example with NAME=")
 	}
 	p := &Play{lock: lock, mark: rand.Text()}
 	if err := p.begin(ctx, watchdog); err != nil {

@@ -117,7 +117,7 @@ func TestOnlyOnePlayUsesACluster(t *testing.T) {
 	first, err := Begin(t.Context(), state, "demo", noWatchdog)
 	g.Expect(err).NotTo(HaveOccurred())
 	_, err = Begin(t.Context(), state, "demo", noWatchdog)
-	g.Expect(err).To(MatchError("a chapter is already being played on this cluster: wait until it ends, or choose another cluster with NAME="))
+	g.Expect(err).To(MatchError("a chapter is already being played on this cluster: wait until it ends, or choose another cluster, for example with NAME="))
 	other, err := Begin(t.Context(), state, "other", noWatchdog)
 	g.Expect(err).NotTo(HaveOccurred(), "another cluster must be free")
 	g.Expect(other.End(t.Context())).To(Succeed())

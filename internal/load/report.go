@@ -65,7 +65,7 @@ var phases = []struct {
 	{name: "restart: ", kinds: func(f figures) map[string]int { return f.restart.kinds }},
 }
 
-// printKinds prints how often each kind of request was made, in total and for one resource.
+// printKinds prints how often each kind of request was made, in total and per resource.
 func printKinds(out io.Writer, stage, head string, measured []figures) {
 	fmt.Fprintf(out, "\n| requests of %s, total and per resource | %s |\n|---|%s\n", stage, head, strings.Repeat("---|", len(measured)))
 	for _, phase := range phases {

@@ -77,9 +77,9 @@ func TestRun(t *testing.T) {
 		grace       time.Duration
 		says        string
 	}{
-		"a program that succeeds leaves no child":     {"sleep 1000 >/dev/null & echo up", false, long, ""},
-		"on Ctrl-C, it gets SIGINT and time to end":   {"trap 'echo ended; exit' INT; echo up; while :; do sleep 0.01; done", true, long, "ended\n"},
-		"after the grace period, its group is killed": {"trap '' INT; sleep 1000 & echo up; while :; do sleep 0.01; done", true, time.Millisecond, ""},
+		"a program that succeeds leaves no child":          {"sleep 1000 >/dev/null & echo up", false, long, ""},
+		"on Ctrl-C, a program gets SIGINT and time to end": {"trap 'echo ended; exit' INT; echo up; while :; do sleep 0.01; done", true, long, "ended\n"},
+		"after the grace period, a whole group is killed":  {"trap '' INT; sleep 1000 & echo up; while :; do sleep 0.01; done", true, time.Millisecond, ""},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -177,7 +177,7 @@ func TestWaitSaysWhyItFailed(t *testing.T) {
 	}
 }
 
-func TestWaitInterrupted(t *testing.T) {
+func TestAnInterruptedWaitSaysThatTheRolloutContinues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, interrupt := context.WithTimeout(t.Context(), 10*time.Second)
 		defer interrupt()

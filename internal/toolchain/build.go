@@ -194,7 +194,7 @@ func makeDir(dir, remedy string) error {
 	return nil
 }
 
-// link makes bin/NAME a link to the cached tool, unless it already is.
+// link makes the file called name a link to target, a tool in the cache, unless it already is.
 func link(target, name string) error {
 	if current, err := os.Readlink(name); err == nil && current == target {
 		return nil

@@ -119,7 +119,7 @@ func TestEnsureBuildsWhatIsMissing(t *testing.T) {
 	})
 }
 
-func TestBuildsAtTheSameTime(t *testing.T) {
+func TestBuildsAtTheSameTimeShareTheirTools(t *testing.T) {
 	g := NewWithT(t)
 	first := newCourse(t, "hammer", "saw", "plane")
 	second := newCourse(t, "hammer", "saw", "plane")
@@ -222,7 +222,7 @@ func TestBuildFailures(t *testing.T) {
 	}
 }
 
-func TestUnknownSet(t *testing.T) {
+func TestAnUnknownSetIsRefused(t *testing.T) {
 	g := NewWithT(t)
 	c := newCourse(t, "hammer")
 	c.write(t, "tools/linter/go.mod", "module example.com/linter\n")

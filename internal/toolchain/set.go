@@ -162,7 +162,7 @@ func (s Set) key(goVersion string, platform Platform) (string, error) {
 	for _, name := range []string{"go.mod", "go.sum"} {
 		content, err := os.ReadFile(filepath.Join(s.Dir, name))
 		if err != nil {
-			return "", fmt.Errorf("read the pins of the tools: %w", err)
+			return "", fmt.Errorf("read the pinned versions of the tools: %w", err)
 		}
 		fmt.Fprintf(hash, "%s %d\n%s\n", name, len(content), content)
 	}

@@ -18,7 +18,8 @@ import (
 	"example.com/operator-workshop/internal/providers"
 )
 
-// testPlayer returns a player that plays in an empty directory, shows the play in a buffer, and soon sends SIGTERM.
+// testPlayer returns a player that plays in an empty directory, shows the play in a buffer, and sends SIGTERM soon
+// after SIGINT.
 func testPlayer(t *testing.T) *Player {
 	return &Player{
 		Dir:   t.TempDir(),
