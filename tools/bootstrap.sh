@@ -1,7 +1,7 @@
 #!/bin/sh
 # Builds bin/workshop, the command behind the Makefile. It builds outside the workspace, so that a stage with a broken
-# go.mod doesn't break the other make targets. It prints a line before the first build, if a later one takes time (at a
-# terminal), and if an old bin/workshop is used. After a failure, its last line says what is wrong or what to do.
+# go.mod doesn't break the other make targets. It prints a line before the first build, when a later build takes time
+# (at a terminal), and when an old bin/workshop is used. After a failure, its last line says what is wrong or what to do.
 set -u
 # A learner's shell may change where cd goes and what go builds for.
 unset CDPATH

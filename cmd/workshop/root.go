@@ -144,7 +144,7 @@ func (a *app) makeCommand(goal string) string {
 	return classroom.Options{Provider: a.provider, Name: a.name}.MakeCommand(goal)
 }
 
-// defaultNodes returns 3 for simulated nodes, which cost nothing, and 1 for kind, whose nodes are containers.
+// defaultNodes returns 3 for simulated nodes, which cost little, and 1 for kind, whose nodes are containers.
 func defaultNodes(provider string) int {
 	if provider == providers.Kind {
 		return 1

@@ -121,7 +121,7 @@ func (a *app) verifyExercises(cmd *cobra.Command, stage *exercise.Stage, steps [
 		say("stage %d: its %d steps are verified, and nothing has changed since", stage.Number, len(stage.Steps))
 		return nil
 	}
-	say("stage %d: the check of each step, before and after it is solved", stage.Number)
+	say("stage %d: the check of each step, before and after the step is solved", stage.Number)
 	begun := time.Now()
 	run := func(dir string, targets ...string) error { return a.makeInCopy(cmd, io.Discard, dir, targets) }
 	checked := 0

@@ -202,8 +202,9 @@ func (c *Copy) Unbreak() (name, kept string, err error) {
 	return change.File, c.relative(now), c.forget(breakWord)
 }
 
-// VerifyBreaks puts each break into the finished stage, one at a time. It returns an error if a break's old text is not
-// unique, or if its check passes, or fails for the wrong reason: for example, because the program does not compile.
+// VerifyBreaks puts each break into the finished stage, one at a time. It returns an error if a break's old text does
+// not occur exactly once, or if its check passes, or fails for the wrong reason: for example, because the program does
+// not compile.
 func (s *Stage) VerifyBreaks(ctx context.Context, report func(broken Break, took time.Duration, found string)) (err error) {
 	if len(s.Breaks) == 0 {
 		return nil

@@ -122,7 +122,7 @@ func TestShareControlPlane(t *testing.T) {
 		t.Errorf("only the first caller may end it: error %v", err)
 	}
 	if err := end(); err != nil || own.scratch != "" {
-		t.Errorf("after its end, no control plane may be shared: error %v", err)
+		t.Errorf("after end, no control plane may be shared: error %v", err)
 	}
 	if _, err := os.Stat(shared); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the folder must be gone: error %v", err)

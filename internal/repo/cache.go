@@ -6,11 +6,11 @@ import (
 	"path/filepath"
 )
 
-// CacheVariable is the environment variable that names the directory in which built tools are cached.
+// CacheVariable is the environment variable that names the directory for what the workshop caches, such as built tools.
 const CacheVariable = "WORKSHOP_CACHE"
 
-// CacheDir returns the directory in which built tools are cached: $WORKSHOP_CACHE, or a folder in the user's cache
-// directory.
+// CacheDir returns the directory for what the workshop caches, such as built tools: $WORKSHOP_CACHE, or a folder in the
+// user's cache directory.
 func CacheDir() (string, error) {
 	if dir := os.Getenv(CacheVariable); dir != "" {
 		return filepath.Abs(dir)

@@ -1,4 +1,4 @@
-// Package repo finds the root of the workshop's repository, its stages and their chapters, and the cache of its tools.
+// Package repo finds the root of the workshop's repository, its stages and their chapters, and its cache.
 package repo
 
 import (
