@@ -129,5 +129,5 @@ func TestTheManifestsFollowTheRules(t *testing.T) {
 		g.Expect(manifest.GetKind()).NotTo(BeElementOf("ServiceAccount", "Deployment", "Namespace"), "%s: OLM makes the account and the Deployment, and the user makes the namespace", path)
 	}
 	g.Expect(writer.Close()).To(Succeed())
-	g.Expect(packed.Len()).To(BeNumerically("<", 1<<20), "OLM keeps a bundle in a ConfigMap")
+	g.Expect(packed.Len()).To(BeNumerically("<", 1<<20), "OLM keeps the packed bundle in a ConfigMap, which holds at most 1 MiB")
 }

@@ -95,7 +95,7 @@ func TestTheEmulatorKeepsItsClustersForTheNextRun(t *testing.T) {
 	first.Expect(info.Mode().Perm()).To(Equal(os.FileMode(0o600)), "no other user may be able to read the state")
 
 	second := start(t, "--token", "very-secret", "--state", state)
-	second.Expect(second.ask("POST", demo)).To(Equal(422), "the name is taken")
+	second.Expect(second.ask("POST", demo)).To(Equal(422), "the name must be taken")
 }
 
 func TestTheTokenCanStayOutOfTheArguments(t *testing.T) {

@@ -52,7 +52,7 @@ func newRootCommand() *cobra.Command {
 			if a.program, err = os.Executable(); err != nil {
 				return fmt.Errorf("find this program: %w", err)
 			}
-			// Only report an error: most commands work anyway.
+			// Report an error and continue, because most commands work all the same.
 			if err := leftover.Sweep(cmd.Context(), found.State()); err != nil {
 				fmt.Fprintf(cmd.ErrOrStderr(), "workshop: %v\n", err)
 			}

@@ -108,13 +108,13 @@ func (r runner) appendLog(tool string, args []string, messages string) {
 	fmt.Fprintf(file, "%s $ %s %s\n%s", time.Now().Format(time.RFC3339), tool, quote.Args(args), messages)
 }
 
-// cleanEnvironment returns the caller's environment without KUBECONFIG and the mark of a chapter, and with kuberc
-// switched off: the caller's settings for kubectl might change what commands do.
+// cleanEnvironment returns the caller's environment without KUBECONFIG and the mark of a play, and with kuberc switched
+// off: the caller's settings for kubectl might change what commands do.
 func cleanEnvironment() []string {
 	var clean []string
 	for _, entry := range os.Environ() {
 		name, _, _ := strings.Cut(entry, "=")
-		// A cluster that was repaired by a chapter's command must outlive the chapter, so drop the chapter's mark.
+		// A cluster that was repaired by a chapter's command must outlive the play, so drop the play's mark.
 		if name == "KUBECONFIG" || name == leftover.Variable {
 			continue
 		}

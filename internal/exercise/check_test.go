@@ -75,7 +75,7 @@ func TestChecksOfEarlierStepsAcceptLaterCode(t *testing.T) {
 			t.Fatal(err)
 		}
 		if passed, finding := own.check(t); passed != wanted {
-			t.Fatalf("found %q passed, not %q, and %+v", passed, wanted, finding)
+			t.Fatalf("expected %q to pass\nfound %q, and %+v", wanted, passed, finding)
 		}
 	}
 	if finding, err := own.Check(t.Context(), "1.2a", func(Step, Ran, bool) {}); finding != nil || err != nil {

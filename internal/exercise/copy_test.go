@@ -87,11 +87,11 @@ func TestCommandsOfAChapterUseTheCopy(t *testing.T) {
 	}
 	own.Replace(played, "1.2")
 	if earlier, last := played.Steps[1].Blocks[0].Commands[0].Text, played.Steps[2].Blocks[0].Commands[0].Text; earlier != "false" || last != "ls work/01-toy" {
-		t.Errorf("an earlier section runs %q, and the one that was solved last runs %q", earlier, last)
+		t.Errorf("expected only the section that was solved last to run its command for a copy\nfound %q in an earlier section, and %q in that one", earlier, last)
 	}
 	command := played.Steps[0].Blocks[0].Commands[0]
 	if command.Text != "go run ./work/01-toy && ls work/01-toy" || strings.Join(command.Want, "") != "work/01-toy/toy.go" {
-		t.Errorf("a command that names the stage became %q with the output %q", command.Text, command.Want)
+		t.Errorf("expected a command that names the stage to name the copy, and its output, too\nfound %q with the output %q", command.Text, command.Want)
 	}
 	workspace, err := own.WorkspaceInPlace()
 	if err != nil {
@@ -119,10 +119,10 @@ func TestShareControlPlane(t *testing.T) {
 		t.Errorf("a second call must keep the shared control plane: error %v", err)
 	}
 	if err := again(); err != nil || own.scratch != shared {
-		t.Errorf("only the first caller may end it: error %v", err)
+		t.Errorf("only the first caller may end the sharing: error %v", err)
 	}
 	if err := end(); err != nil || own.scratch != "" {
-		t.Errorf("after end, no control plane may be shared: error %v", err)
+		t.Errorf("after the first caller's end, no control plane may be shared: error %v", err)
 	}
 	if _, err := os.Stat(shared); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the folder must be gone: error %v", err)

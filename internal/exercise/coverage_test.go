@@ -81,7 +81,7 @@ func TestSplitOutside(t *testing.T) {
 		"^TestA$/^(x|y)$|^Test(B|C)[/|]": {"^TestA$/^(x|y)$", "^Test(B|C)[/|]"},
 	} {
 		if got := splitOutside(expression, '|'); !slices.Equal(got, wanted) {
-			t.Errorf("%s is split into %q", expression, got)
+			t.Errorf("%s: expected the parts %q\nfound %q", expression, wanted, got)
 		}
 	}
 }

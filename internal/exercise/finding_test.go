@@ -45,10 +45,10 @@ func TestMessagesAreShortened(t *testing.T) {
 	found := shorten(long + strings.Repeat("\nline", 60))
 	lines := strings.Split(found, "\n")
 	if len(lines) != mostLines+1 || lines[mostLines] != "(21 more lines)" || lines[1] != "line" {
-		t.Errorf("found %d lines, the last of them %q", len(lines), lines[len(lines)-1])
+		t.Errorf("expected %d lines and then the number of the others\nfound %d lines, the last of them %q", mostLines, len(lines), lines[len(lines)-1])
 	}
 	if first := []rune(lines[0]); len(first) > longestLine+10 || !strings.HasPrefix(lines[0], "begin") || !strings.HasSuffix(lines[0], "end") {
-		t.Errorf("the long line has %d letters: %s", len(first), lines[0])
+		t.Errorf("expected both ends of the long line, and at most %d letters\nfound %d: %s", longestLine+10, len(first), lines[0])
 	}
 	dumped := "Unexpected error:\n    <*fmt.wrapError | 0xc000123456>: \n    exit status 1: no such field\n    \n    {\n        msg: \"exit status 1\",\n        err: {\n        },\n    }\noccurred"
 	if found, want := shorten(dumped), "Unexpected error:\n    <*fmt.wrapError | 0xc000123456>: \n    exit status 1: no such field\noccurred"; found != want {

@@ -124,7 +124,7 @@ func TestAGoroutineIsStuckIfItIsAtWorkInMostReportsOfASpec(t *testing.T) {
 	} {
 		place, description := own.stuck(test.progress)
 		if (place == "work/01-toy/toy.go:7") != test.stuck || (description == "") == test.stuck {
-			t.Errorf("%s: found %q, %q", name, place, description)
+			t.Errorf("%s: expected stuck=%t\nfound the place %q and the description %q", name, test.stuck, place, description)
 		}
 	}
 }

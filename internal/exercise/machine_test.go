@@ -108,7 +108,7 @@ func TestAFullDiskDestroysNothing(t *testing.T) {
 	again := exec.CommandContext(t.Context(), "sh", "-c", `ulimit -f 0; exec "$0" -test.run='^TestAFullDiskDestroysNothing$'`, os.Args[0])
 	again.Env = append(os.Environ(), fullDiskVariable+"="+own.Root)
 	if output, err := again.CombinedOutput(); err != nil {
-		t.Errorf("the test on a full disk: %v\n%s", err, output)
+		t.Errorf("the test on a full disk failed: %v\n%s", err, output)
 	}
 	if done, err := own.Done(); err != nil || strings.Join(done, " ") != "1.1 1.2a" {
 		t.Errorf("expected both steps to stay done\nfound %v, error %v", done, err)

@@ -51,8 +51,8 @@ func (s *Stage) checkShown(step Step, finding *Finding) error {
 	return finding.agrees(shown)
 }
 
-// agrees returns an error if a chapter shows something other than the finding. Tests run in no fixed order, so the
-// chapter may show any of the failed tests.
+// agrees returns an error if a chapter shows something other than the finding. The failed tests come in no fixed
+// order, so the chapter may show any of them.
 func (f *Finding) agrees(shown []string) error {
 	message := func(name string) (string, bool) {
 		at := slices.IndexFunc(f.failures, func(failure testFailure) bool { return failure.name == name })

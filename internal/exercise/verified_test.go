@@ -52,7 +52,7 @@ func TestTheFingerprintChangesWithItsInputs(t *testing.T) {
 		}
 		now := fingerprint()
 		if changed := now != last; changed != counts || verified(now) == counts {
-			t.Errorf("%s: changed=%t, verified=%t", name, changed, verified(now))
+			t.Errorf("%s: expected changed=%t, verified=%t\nfound changed=%t, verified=%t", name, counts, !counts, changed, verified(now))
 		}
 		last = now
 		if err := stage.NoteVerified(last); err != nil {

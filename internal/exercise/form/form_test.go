@@ -84,6 +84,6 @@ func TestDeriveRefusesWrongMarks(t *testing.T) {
 		}
 	}
 	if _, _, err := Derive("a.yaml", []byte("a:\n  # workshop:step 1\n"), order{"1"}); err == nil {
-		t.Error("a mark above nothing was accepted")
+		t.Error("expected an error for a mark above nothing")
 	}
 }
