@@ -63,7 +63,7 @@ func newRootCommand() *cobra.Command {
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.provider, "cluster", fromEnvironment("WORKSHOP_CLUSTER", providers.Embedded), "provider of the cluster: embedded, kind or current")
 	flags.StringVar(&a.name, "name", fromEnvironment("WORKSHOP_NAME", classroom.DefaultName), "name of the cluster")
-	flags.BoolVar(&a.yes, "yes", os.Getenv("WORKSHOP_YES") != "", "with --cluster=current: change the cluster without asking")
+	flags.BoolVar(&a.yes, "yes", os.Getenv("WORKSHOP_YES") != "", "don't ask before a cluster that the workshop did not make is changed")
 	root.AddCommand(
 		a.toolsCommand(), a.doctorCommand(), a.benchCommand(),
 		a.upCommand(), a.downCommand(), a.statusCommand(), a.resetCommand(),

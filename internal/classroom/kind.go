@@ -114,7 +114,7 @@ func (k *kind) reuse(ctx context.Context, nodes []container) error {
 		}
 	}
 	if len(nodes) < k.options.Nodes {
-		fmt.Fprintf(k.options.Out, "It keeps its %d nodes, although you asked for %d: to change that, run `%s` first.\n", len(nodes), k.options.Nodes, k.options.MakeCommand("down"))
+		fmt.Fprintf(k.options.Out, "Cluster %s has only %d of the %d nodes that you asked for: to change that, run `%s` first.\n", k.cluster, len(nodes), k.options.Nodes, k.options.MakeCommand("down"))
 	}
 	if err := k.exportKubeconfig(ctx); err != nil {
 		return err

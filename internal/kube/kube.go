@@ -61,7 +61,7 @@ func Open(path string) (*Client, error) {
 		return nil, fmt.Errorf("%s needs kubectl: %w", path, err)
 	}
 	if len(config.Clusters) != 1 || len(config.Users) != 1 {
-		return nil, fmt.Errorf("%s needs kubectl: it has %d clusters and %d users", path, len(config.Clusters), len(config.Users))
+		return nil, fmt.Errorf("%s needs kubectl: it must have one cluster and one user, but has %d and %d", path, len(config.Clusters), len(config.Users))
 	}
 	cluster, user := config.Clusters[0].Cluster, config.Users[0].User
 	pair, err := tls.X509KeyPair(user.CertificateData, user.KeyData)

@@ -85,7 +85,7 @@ func (m Measurement) Run(ctx context.Context) error {
 	for _, resources := range m.Resources {
 		found, err := m.measure(ctx, plan, program, resources)
 		if err != nil {
-			return fmt.Errorf("%s with %d resources: %w", filepath.Base(stage), resources, err)
+			return fmt.Errorf("%s with --resources=%d: %w", filepath.Base(stage), resources, err)
 		}
 		measured = append(measured, found)
 	}

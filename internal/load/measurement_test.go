@@ -66,7 +66,7 @@ func TestRunNamesWhatIsWrong(t *testing.T) {
 	}{
 		"a program that ends immediately": {
 			file: "bin/manager", content: "#!/bin/sh\necho no such flag\nexit 2\n",
-			wanted: "with 1 resources: the controller ended on its own (exit status 2); its last lines:\nno such flag",
+			wanted: "with --resources=1: the controller ended on its own (exit status 2); its last lines:\nno such flag",
 		},
 		"a stage that does not build": {
 			file: "Makefile", content: "build:\n\tfalse\n",
