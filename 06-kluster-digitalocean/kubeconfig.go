@@ -98,8 +98,8 @@ func (c *controller) writeKubeconfig(ctx context.Context, found, wanted *corev1.
 	return orRefusal(wanted, err)
 }
 
-// findKubeconfig returns the Kluster's Secret, or nil if there is none. It returns an error if this Kluster doesn't
-// control the Secret with that name. The cache contains only Secrets with our label, so if a Secret is missing there,
+// findKubeconfig returns the Secret with the kubeconfig's name, or nil if there is none. It returns an error if this
+// Kluster doesn't control the Secret. The cache contains only Secrets with our label, so if a Secret is missing there,
 // findKubeconfig asks the API server.
 //
 //workshop:step 6.12a

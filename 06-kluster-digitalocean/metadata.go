@@ -49,7 +49,8 @@ func isPaused(kluster *klusterv1alpha1.Kluster) bool {
 	return found && value != "false"
 }
 
-// needsFinalizer reports whether the Kluster lacks the finalizer, so that a deletion would not wait for the operator.
+// needsFinalizer reports whether the Kluster lacks the finalizer and can still get it: a Kluster that is being deleted
+// accepts no new one. Without the finalizer, a deletion would not wait for the operator.
 //
 //workshop:step 6.6b
 func needsFinalizer(kluster *klusterv1alpha1.Kluster) bool {

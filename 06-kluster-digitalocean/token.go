@@ -45,8 +45,8 @@ func (c *controller) connect(ctx context.Context, kluster *klusterv1alpha1.Klust
 
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get
 
-// readToken returns the Kluster's token and the Secret that holds it. Each reconcile reads the Secret again, so the
-// operator uses a new token from the next one on, and doesn't have to store tokens.
+// readToken returns the Kluster's token and the Secret that holds it. Each reconcile reads the Secret again, so a new
+// token takes effect in the next reconcile, and the operator doesn't have to store tokens.
 //
 //workshop:step 6.7a
 func (c *controller) readToken(ctx context.Context, kluster *klusterv1alpha1.Kluster) (string, *corev1.Secret, error) {

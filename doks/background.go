@@ -34,7 +34,7 @@ type PlaneNode struct {
 const (
 	// workInterval is how often the worker looks for changes that have become due.
 	workInterval = 250 * time.Millisecond
-	// troubleInterval is how long the worker waits before it retries planes that failed.
+	// troubleInterval is how long the worker waits before it retries what failed.
 	troubleInterval = 2 * time.Second
 )
 

@@ -49,7 +49,7 @@ func (x *exchange) lags(kind FaultKind, c *cluster) bool {
 	return x.fault != nil && x.fault.Kind == kind && x.now.Sub(c.Created) < time.Duration(x.fault.Delay)
 }
 
-// createCluster checks the request and adds the cluster. No other request runs in between.
+// createCluster checks the request and adds the cluster. No other request takes effect in between.
 func (e *Emulator) createCluster(x *exchange) reply {
 	var wanted createRequest
 	if refused, ok := x.decode(&wanted); !ok {

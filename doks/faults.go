@@ -44,7 +44,8 @@ const (
 // Always is the Fault.Count of a fault that hits every matching request.
 const Always = -1
 
-// Fault makes requests to the API go wrong. It hits the first Count matching requests that no older fault has hit.
+// Fault makes requests to the API go wrong. Of the matching requests that no older fault has hit, it lets the first
+// Skip pass, and hits the next Count.
 type Fault struct {
 	// Method is the HTTP method of the requests that the fault hits. "" matches every method.
 	Method string `json:"method,omitempty"`
@@ -148,7 +149,7 @@ func (f *Fault) note() string {
 	return "fault " + string(f.Kind)
 }
 
-// faults are those that may still hit a request.
+// faults holds the faults that may still hit a request.
 type faults struct {
 	mu   sync.Mutex
 	left []Fault

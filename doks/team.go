@@ -3,7 +3,7 @@ package doks
 import "net/http"
 
 const (
-	// accountPattern is the pattern of the only call that is not about clusters.
+	// accountPattern is the pattern of the only call outside /v2/kubernetes.
 	accountPattern = "account"
 	// defaultTeam is the UUID of the team if none is chosen.
 	defaultTeam = "7d9c3f0e-52b1-4c86-9a3d-1f6b8e2047c5"

@@ -26,7 +26,7 @@ type Options struct {
 	LeaderElection                             LeaderElection
 }
 
-// LeaderElection says how replicas elect the one that does the work.
+// LeaderElection says how replicas elect a leader, which does the work.
 type LeaderElection struct {
 	Enabled bool
 	// Namespace is the namespace of the Lease.

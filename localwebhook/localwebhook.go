@@ -1,10 +1,10 @@
 // Package localwebhook lets an API server call the webhooks of a manager outside its cluster, such as an operator that
 // `make run` or a debugger starts on your machine. It needs no cert-manager, no Service and no tunnel.
 //
-// In a cluster, the clientConfig of a webhook names a Service, and the CA of its certificate. Instead of the Service,
-// the clientConfig can name a URL. So [Local] makes a certificate in memory and, while the manager is running, puts its
-// own URL and CA into the webhook configurations and the CRDs. That takes an administrator's rights, and an API server
-// that can reach the URL.
+// In a cluster, the clientConfig of a webhook names a Service, and contains the CA of the webhook's certificate.
+// Instead of the Service, the clientConfig can name a URL. So [Local] makes a certificate in memory and, while the
+// manager is running, puts its own URL and CA into the webhook configurations and the CRDs. That requires an
+// administrator's rights, and an API server that can reach the URL.
 package localwebhook
 
 import (

@@ -138,8 +138,8 @@ type process struct {
 	local   *Local
 	manager ctrl.Manager
 	ctx     context.Context
-	// stop ends the manager, and expects no error in its log: the manager doesn't return the errors of webhooks that
-	// it can't unregister.
+	// stop ends the manager, and expects no error in its log: if a webhook can't be unregistered, the manager only
+	// logs the error.
 	stop  func()
 	ended chan error
 }

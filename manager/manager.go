@@ -72,7 +72,8 @@ func (o *Options) cachedNamespaces() map[string]cache.Config {
 	return cached
 }
 
-// TLSOpts returns the options that all servers with TLS need, whether they serve metrics or webhooks.
+// TLSOpts returns the TLS options for the servers of metrics and webhooks: unless EnableHTTP2 is set, they offer only
+// HTTP/1.1.
 func (o *Options) TLSOpts() []func(*tls.Config) {
 	if o.EnableHTTP2 {
 		return nil

@@ -18,8 +18,8 @@ for tool in deepcopy-gen applyconfiguration-gen client-gen lister-gen informer-g
   fi
 done
 
-# The generators never delete files, so the files of a removed kind would stay. That's why they write into an empty folder,
-# which replaces the old one once all of them have succeeded.
+# The generators never delete files, so the files of a removed kind would stay. That's why all of them except
+# deepcopy-gen write into an empty folder, which replaces the old one once all have succeeded.
 NEW=$(mktemp -d)
 trap 'rm -rf "$NEW"' EXIT
 

@@ -16,8 +16,8 @@ import (
 // crdName is the name of the CRD whose objects the operator converts.
 const crdName = "passwords.secret.example.com"
 
-// manifests are the deployed webhook configurations under other names, so that both can be in one cluster.
-// `make manifests` writes the file.
+// manifests are the webhook configurations of a deployment, but under other names, so that one cluster can contain
+// those of a deployment and those of a local process. `make manifests` writes the file.
 //
 //go:embed webhooks.yaml
 var manifests []byte

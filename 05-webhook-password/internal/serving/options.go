@@ -24,7 +24,7 @@ const (
 	// CertsLocal: the process, which runs outside the cluster, makes a certificate in memory, and registers itself by
 	// its URL.
 	CertsLocal = "local"
-	// CertsFiles: another program, such as cert-manager, writes the certificates into a folder.
+	// CertsFiles: the process reads a certificate from a folder, for example a mounted Secret of cert-manager.
 	CertsFiles = "files"
 	// CertsRotated: the process makes the certificates and keeps them in a Secret, which is mounted as that folder.
 	CertsRotated = "rotated"

@@ -37,8 +37,8 @@ type Account struct{ client *godo.Client }
 
 var _ cloud.CloudProvider = (*Account)(nil)
 
-// New returns a token's account. Its requests use the transport, which accounts may share. The base URL must have no
-// path, because godo's own paths are absolute.
+// New returns a token's account. Its requests use the transport, which accounts may share. The path of the base URL
+// must be "/".
 func New(token string, base *url.URL, transport http.RoundTripper) *Account {
 	authenticated := &oauth2.Transport{
 		Source: oauth2.StaticTokenSource(&oauth2.Token{AccessToken: token}),

@@ -65,8 +65,8 @@ func problemOf(response *http.Response) cloud.Problem {
 	return cloud.Refused
 }
 
-// orUnavailable is for requests that are not about an existing cluster: a 404 then means that the API isn't at this
-// address.
+// orUnavailable turns NotFound into Unavailable, for requests that are not about an existing cluster: there, a 404
+// means that the API isn't at this address.
 func orUnavailable(err error) error {
 	if !cloud.Is(err, cloud.NotFound) {
 		return err

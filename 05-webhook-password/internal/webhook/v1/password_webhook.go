@@ -1,6 +1,6 @@
 // Package v1 contains the admission webhooks for Passwords, which fill in defaults
-// and refuse invalid requests. They see every request in version v1, because the API
-// server converts it first (matchPolicy Equivalent).
+// and refuse invalid requests. They get objects in version v1 only, because the API
+// server converts other versions first (matchPolicy Equivalent).
 package v1
 
 import (
@@ -37,7 +37,7 @@ type PasswordCustomDefaulter struct{}
 
 var _ admission.Defaulter[*secretv1.Password] = (*PasswordCustomDefaulter)(nil)
 
-// Default names the Secret after the Password. A Password with a generateName has no name
+// Default sets a missing secretName to the Password's name. A Password with a generateName has no name
 // yet, because the API server generates names after mutation; its secretName stays empty.
 //
 // controller-runtime compares the object that the API server sent with the object as Go writes it, and
@@ -49,13 +49,13 @@ func (*PasswordCustomDefaulter) Default(_ context.Context, password *secretv1.Pa
 	return nil
 }
 
-// failurePolicy=fail: without an answer the request is refused, so no invalid spec gets in while the server is down.
+// failurePolicy=fail: without an answer, the request is refused, so no invalid spec gets in while the server is down.
 // sideEffects=None lets the API server call the webhook in a dry run, too.
 //
 // +kubebuilder:webhook:path=/validate-secret-example-com-v1-password,mutating=false,failurePolicy=fail,sideEffects=None,groups=secret.example.com,resources=passwords,verbs=create;update;delete,versions=v1,name=vpassword-v1.kb.io,admissionReviewVersions=v1,matchPolicy=Equivalent,timeoutSeconds=5
 
-// PasswordCustomValidator refuses what the schema of the CRD can't: policies that the
-// generator's alphabets can't meet, a new name for the Secret, and the deletion of a
+// PasswordCustomValidator refuses what the schema of the CRD doesn't: policies for which the
+// generator's alphabets are too small, a new name for the Secret, and the deletion of a
 // protected Password. It also checks what the schema of v1 checks, because the API server
 // does not apply that schema to a request in v1alpha1.
 type PasswordCustomValidator struct{}
@@ -76,8 +76,8 @@ func (*PasswordCustomValidator) ValidateCreate(_ context.Context, password *secr
 }
 
 // ValidateUpdate refuses an update that moves the password to another Secret, or that sets an impossible policy or an
-// invalid rotation. It skips a policy or a rotation that stays the same (ratcheting), so you can still label an object
-// that was stored under other rules.
+// invalid rotation. It skips a policy or a rotation that stays the same (ratcheting), so you can still change other
+// parts of an object that was stored under other rules.
 //
 //workshop:step 5.6b
 func (*PasswordCustomValidator) ValidateUpdate(_ context.Context, before, password *secretv1.Password) (admission.Warnings, error) {

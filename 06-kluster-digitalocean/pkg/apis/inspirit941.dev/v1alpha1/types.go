@@ -112,7 +112,7 @@ const (
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 // +kubebuilder:resource:path=klusters,singular=kluster,categories=workshop
 // +kubebuilder:subresource:status
-// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || size(self.metadata.name) <= 242",optionalOldSelf=true,message="the name must not be longer than 242 characters: that of the kubeconfig's Secret is 11 longer, and ends at 253"
+// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || size(self.metadata.name) <= 242",optionalOldSelf=true,message="the name must not be longer than 242 characters: that of the kubeconfig's Secret is 11 longer, and can have at most 253"
 // +kubebuilder:printcolumn:name="Cluster",type=string,JSONPath=`.status.klusterID`
 // +kubebuilder:printcolumn:name="Progress",type=string,JSONPath=`.status.progress`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
