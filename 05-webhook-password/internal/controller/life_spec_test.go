@@ -33,7 +33,7 @@ var _ = Describe("a Password", func() {
 			APIVersion: "secret.example.com/v1", Kind: "Password", Name: password.Name, UID: password.UID, Controller: new(true), BlockOwnerDeletion: new(false),
 		}))
 		Expect(password.Status.LastRotated.UTC().Format("2006-01-02T15:04:05Z")).To(Equal(secret.Annotations["secret.example.com/rotated-at"]))
-		Expect(password.Status.NextRotation).To(BeNil(), "the spec has no rotation")
+		Expect(password.Status.NextRotation).To(BeNil(), "the status must announce no rotation, because the spec has none")
 		Expect(password.Finalizers).To(BeEmpty(), "the operator needs no finalizer, because the garbage collector removes the Secret")
 		expectEvents(ctx, password, "Normal Generated")
 

@@ -260,7 +260,7 @@ func TestPatchSecretIsRefusedIfTheSecretHasChanged(t *testing.T) {
 	g.Expect(apierrors.IsConflict(err)).To(BeTrue(), "the patch should have an optimistic lock, see patchSecret in secret.go; found: %v", err)
 }
 
-// In both cases, the API server has the Secret, but the cache doesn't.
+// The API server has the Secret, but the cache doesn't.
 func TestFindSecretAsksTheAPIServer(t *testing.T) {
 	foreign := sealedSecret(t)
 	foreign.OwnerReferences = nil

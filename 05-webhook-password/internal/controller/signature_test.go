@@ -111,7 +111,7 @@ func TestSignedAt(t *testing.T) {
 		"all data was removed":                     {edit: func(secret *corev1.Secret) { secret.Data = nil }, broken: true},
 		"the signature is valid, without a key":    {edit: forge(func(secret *corev1.Secret) { delete(secret.Data, "fingerprint-key") }), broken: true},
 		"the signature is valid, with a short key": {edit: forge(func(secret *corev1.Secret) { secret.Data["fingerprint-key"] = []byte("short") }), broken: true},
-		"the signature is valid, without a time":   {edit: forge(func(secret *corev1.Secret) { secret.Annotations["secret.example.com/rotated-at"] = "noon" }), broken: true},
+		"the signature is valid, but not the time": {edit: forge(func(secret *corev1.Secret) { secret.Annotations["secret.example.com/rotated-at"] = "noon" }), broken: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

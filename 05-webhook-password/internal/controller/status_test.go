@@ -68,7 +68,7 @@ func TestNewStatus(t *testing.T) {
 			}
 			g.Expect(status.Fingerprint).To(Equal(fingerprint))
 			g.Expect(status.LastRotated.Time).To(BeTemporally("==", noon))
-			g.Expect(status.NextRotation).To(BeNil(), "the spec has no rotation")
+			g.Expect(status.NextRotation).To(BeNil(), "the status must announce no rotation, because the spec has none")
 		})
 	}
 }

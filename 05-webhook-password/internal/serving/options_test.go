@@ -67,7 +67,7 @@ func TestFlags(t *testing.T) {
 	g.Expect(options).To(Equal(serving.Options{
 		Enabled: true, Certs: serving.CertsFiles, BindAddress: ":9444",
 		CertPath: "hooks", CertName: "h.crt", KeyName: "h.key",
-	}), "every flag should have an effect, see AddFlags in options.go")
+	}), "each flag should set its option, see AddFlags in options.go")
 }
 
 // certificates returns a folder that contains empty files with these names.
