@@ -52,7 +52,7 @@ var _ = Describe("the cloud's account", func() {
 		ready := expectCredentials(ctx, kluster, klusterv1alpha1.ReasonAnotherAccount)
 		Expect(ready.Message).To(And(ContainSubstring(teamOf(namespace)), ContainSubstring(teamOf(accountName(namespace, "stranger")))))
 		Expect(kluster.Status).To(And(HaveField("Account", before.Account), HaveField("KlusterID", before.KlusterID)))
-		Expect(requests(theirs, http.MethodGet)).To(HaveEach(HaveField("Path", "/v2/account")), "the Kluster has nothing in that account")
+		Expect(requests(theirs, http.MethodGet)).To(HaveEach(HaveField("Path", "/v2/account")), "in another account, the operator must ask for nothing but the account's identity")
 		Expect(requests(theirs, http.MethodPost)).To(BeEmpty())
 
 		setToken(ctx, namespace, tokenFor(namespace))

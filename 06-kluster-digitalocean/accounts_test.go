@@ -29,7 +29,7 @@ type accounts struct {
 	mu     sync.Mutex
 	known  map[string]*doks.Emulator
 	closed map[string]bool
-	// answers contains functions that handle requests instead of the emulator, see answer.
+	// answers contains functions that may answer requests in place of the emulator, see answer.
 	answers map[string]func(http.ResponseWriter, *http.Request) bool
 }
 
@@ -48,10 +48,10 @@ func (a *accounts) url() string { return a.server.URL + "/" }
 // tokenFor returns the token of a namespace's account. Tests check that it appears in no log, event or status.
 func tokenFor(namespace string) string { return "dop-v1-secret-of-" + namespace }
 
-// readOnlyTokenFor returns a token of the same account that can only read.
+// readOnlyTokenFor returns a token of a namespace's account that can only read.
 func readOnlyTokenFor(namespace string) string { return "dop-v1-reader-of-" + namespace }
 
-// clusterTokenFor returns a token of the same account that can't read the account's identity.
+// clusterTokenFor returns a token of a namespace's account that can't read the account's identity.
 func clusterTokenFor(namespace string) string { return "dop-v1-narrow-of-" + namespace }
 
 // teamOf returns the identity of a namespace's account.

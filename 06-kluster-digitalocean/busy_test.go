@@ -216,8 +216,8 @@ var _ = Describe("a busy cloud", func() {
 // accountName returns the name of an additional account for a namespace.
 func accountName(namespace, name string) string { return namespace + "-" + name }
 
-// addAccount opens an additional account for a namespace, and creates a Secret with the given name there, which holds
-// the account's token.
+// addAccount opens an additional account for a namespace. In the namespace, it creates a Secret with the given name,
+// which holds the account's token.
 func addAccount(ctx context.Context, namespace, name string, change func(*doks.Options)) *doks.Emulator {
 	GinkgoHelper()
 	account := clouds.open(accountName(namespace, name), change)

@@ -66,7 +66,7 @@ func TestCloudURLIsAccepted(t *testing.T) {
 			g.Expect(err).NotTo(HaveOccurred())
 			base, err := parsed.cloud.base()
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(base.Path).To(Equal("/"), "the paths of the library are absolute")
+			g.Expect(base.Path).To(Equal("/"), "requests have paths relative to it, see base in cloud.go")
 		})
 	}
 }

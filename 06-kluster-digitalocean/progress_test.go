@@ -146,7 +146,7 @@ func TestUpdateStatusWritesOnlyChanges(t *testing.T) {
 	g.Expect(c.updateStatus(t.Context(), kluster, status)).To(Succeed())
 	g.Expect(clientset.Actions()).To(ConsistOf(HaveField("Verb", "update")), "see updateStatus in status.go")
 	g.Expect(recorder.Events).To(HaveLen(1), "see announce in status.go")
-	g.Expect(kluster.Status).To(BeZero(), "the cache's own object was changed")
+	g.Expect(kluster.Status).To(BeZero(), "the cache's own object must not be changed")
 	g.Expect(c.isStale(kluster)).To(BeTrue(), "until the cache shows this write, another reconcile is useless: call c.wrote, see updateStatus in status.go")
 
 	kluster.Status = *status
@@ -287,7 +287,7 @@ func TestReleaseEndsWithTheKlustersFinalizer(t *testing.T) {
 	g.Expect(r.release(t.Context(), kluster)).To(Succeed())
 	g.Expect(r.secret(t).Finalizers).To(ConsistOf("inspirit941.dev/kluster-of-another"), "see unprotectSecrets in token.go")
 	g.Expect(r.live(t).Finalizers).To(ConsistOf("example.com/theirs"), "see removeFinalizer in metadata.go")
-	g.Expect(kluster.Finalizers).To(HaveLen(2), "the cache's own object was changed")
+	g.Expect(kluster.Finalizers).To(HaveLen(2), "the cache's own object must not be changed")
 }
 
 func TestReleaseReportsAClusterThatStays(t *testing.T) {

@@ -65,7 +65,7 @@ var _ = Describe("the token's Secret", func() {
 		expectProtectedBy(ctx, namespace, "digitalocean", second)
 		expectGone(ctx, second)
 		eventually(ctx, func(g Gomega) {
-			g.Expect(readSecret(ctx, g, namespace, "digitalocean")).To(BeNil(), "no Kluster needs it, see unprotectSecrets in token.go")
+			g.Expect(readSecret(ctx, g, namespace, "digitalocean")).To(BeNil(), "the Secret must go when no Kluster needs it, see unprotectSecrets in token.go")
 		})
 		expectGone(ctx, late)
 	}, SpecTimeout(specTimeout))

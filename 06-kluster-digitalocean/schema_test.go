@@ -9,8 +9,8 @@ import (
 	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
 )
 
-// The invalid samples show what the rules refuse. These specs try valid Klusters that too strict a rule would refuse,
-// and the exact limits.
+// The invalid samples show what the rules refuse. These specs try changes that too strict a rule would refuse, and
+// others that are only just invalid.
 var _ = Describe("the rules of types.go", func() {
 	version := func(value string) func(*klusterv1alpha1.KlusterSpec) {
 		return func(spec *klusterv1alpha1.KlusterSpec) { spec.Version = value }

@@ -42,8 +42,8 @@ func (a *recordingAccount) Upgrade(_ context.Context, _ *cloud.Cluster, version 
 	return a.upgrading, nil
 }
 
-// newActing returns a controller that can act. The API server has these objects, and the Secret with storedKluster's
-// kubeconfig, which is valid for weeks.
+// newActing returns a controller whose method act works. Its API server has the given objects, and a Secret with the
+// kubeconfig of storedKluster's cluster, which is valid for weeks.
 func newActing(t *testing.T, live ...runtime.Object) *controller {
 	secret := newKubeconfigSecret(storedKluster(), cloud.Kubeconfig{Content: []byte("kind: Config"), Expires: time.Now().Add(1000 * time.Hour)}, time.Now())
 	index := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})

@@ -39,7 +39,7 @@ var _ = Describe("the token", func() {
 		expectMissing(klusterv1alpha1.ReasonTokenRejected)
 		Expect(account.Clusters()).To(BeEmpty())
 
-		setToken(ctx, namespace, tokenFor(namespace)+"\n") // as `kubectl create secret --from-file` does
+		setToken(ctx, namespace, tokenFor(namespace)+"\n") // a file for --from-file often ends like this
 		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
 		expectCondition(kluster, klusterv1alpha1.ConditionCredentialsReady, metav1.ConditionTrue, klusterv1alpha1.ReasonTokenAccepted)
 		expectOneCluster(kluster)

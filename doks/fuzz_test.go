@@ -55,7 +55,7 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
-// exchange makes a request without a network. If the connection breaks on purpose, the answer's code is 0.
+// exchange makes a request without a network. If the emulator drops the connection, the answer's code is 0.
 func exchange(t *testing.T, handler http.Handler, method, target, content string) *httptest.ResponseRecorder {
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond) // the faults may include a delay
 	defer cancel()

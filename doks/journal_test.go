@@ -66,7 +66,7 @@ func TestTokensAreNotLogged(t *testing.T) {
 			l.Expect(err).NotTo(HaveOccurred())
 		}
 	}
-	l.server.Close() // no request is in progress any more
+	l.server.Close() // wait until no request is in progress, so that the log is complete
 	l.Expect(log.String()).To(ContainSubstring("GET " + clustersURL))
 	for _, entry := range l.cloud.Journal() {
 		log.WriteString(entry.Token + entry.Path + entry.String())

@@ -17,8 +17,9 @@ import (
 	"github.com/google/uuid"
 )
 
-// documentVariable is the environment variable with the path of DigitalOcean's OpenAPI document. If it is set, the
-// API's answers to this package's tests are checked against the schemas in the document.
+// documentVariable is the environment variable with the path of a copy of DigitalOcean's OpenAPI document, reduced to
+// the emulator's calls. If it is set, the API's answers to this package's tests are checked against the document's
+// schemas.
 const documentVariable = "DOKS_OPENAPI"
 
 // contract checks answers against the document. It is nil without a document.

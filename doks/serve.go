@@ -57,7 +57,7 @@ func (e *Emulator) open(request *http.Request) *exchange {
 	return x
 }
 
-// close marks the entry as done and logs it, even if the connection breaks on purpose.
+// close marks the entry as done and logs it, even if the emulator drops the connection.
 func (e *Emulator) close(x *exchange) {
 	var line string
 	e.journal.change(x.entry, func(entry *Entry) {

@@ -12,7 +12,7 @@ import (
 	"example.com/operator-workshop/internal/repo"
 )
 
-// fakeTools returns a folder of programs that are never run.
+// fakeTools returns a folder with an empty file for each of the programs, which these tests don't run.
 func fakeTools(t *testing.T) string {
 	t.Helper()
 	bin := t.TempDir()
