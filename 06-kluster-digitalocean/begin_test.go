@@ -93,7 +93,7 @@ func TestReadToken(t *testing.T) {
 		// wantReason is the error's reason, and wantMessage is a part of its message.
 		wantReason, wantMessage string
 	}{
-		"the token, without the line break of --from-file": {change: func(secret *corev1.Secret) { secret.Data["token"] = []byte(" " + value + "\n") }, want: value},
+		"the token, without the spaces and line feed around it": {change: func(secret *corev1.Secret) { secret.Data["token"] = []byte(" " + value + "\n") }, want: value},
 		"no Secret":    {absent: true, wantReason: "TokenMissing", wantMessage: "digitalocean"},
 		"another type": {change: func(secret *corev1.Secret) { secret.Type = corev1.SecretTypeOpaque }, wantReason: "TokenNotAllowed", wantMessage: "inspirit941.dev/cloud-token"},
 		"another key": {

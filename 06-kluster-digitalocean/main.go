@@ -1,6 +1,6 @@
 // Command kluster-operator runs the operator for the kind Kluster. For each Kluster, it creates a managed Kubernetes
-// cluster in a cloud, keeps it matching the spec, stores its kubeconfig in a Secret, and deletes it when the Kluster is
-// deleted.
+// cluster in a cloud, keeps it matching the spec, and stores its kubeconfig in a Secret. By default, it deletes the
+// cluster when the Kluster is deleted.
 //
 // It is written with client-go, like stage 2. reconcile.go reconciles one Kluster, with the help of metadata.go,
 // token.go, kubeconfig.go, deletion.go and status.go. The code for the cloud is in cloud.go, package cloud and package

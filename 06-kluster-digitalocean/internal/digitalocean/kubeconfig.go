@@ -10,8 +10,8 @@ import (
 	"example.com/operator-workshop/06-kluster-digitalocean/internal/cloud"
 )
 
-// Kubeconfig implements cloud.CloudProvider. The API doesn't say when the credentials expire, so Kubeconfig computes
-// Expires from the requested lifetime.
+// Kubeconfig implements cloud.CloudProvider. The response doesn't say when the credentials expire, so Kubeconfig
+// computes Expires from the requested lifetime.
 func (a *Account) Kubeconfig(ctx context.Context, cluster *cloud.Cluster) (cloud.Kubeconfig, error) {
 	asked := time.Now()
 	content := &bytes.Buffer{}
