@@ -58,7 +58,7 @@ var _ = Describe("the fields of a ticket", func() {
 		Expect(field(reread(ctx, ticket, "flights.com/v1"), "spec", "preferences")).To(Equal(wishes))
 	}, SpecTimeout(specTimeout))
 
-	DescribeTable("accept the limits of their rules",
+	DescribeTable("accept valid values, including those at a limit",
 		func(ctx SpecContext, name string, value any) {
 			ticket := newTicket(cluster.Namespace(ctx), "limit")
 			set(ticket, value, "spec", name)

@@ -34,7 +34,8 @@ type servedVersion struct {
 	rules     *schemacel.Validator
 }
 
-// readOffline reads the stage's definition, and returns an error if the API server would refuse it.
+// readOffline reads the stage's definition. It returns an error if that fails, or if the API server would refuse the
+// definition.
 func readOffline(ctx context.Context) (offline, error) {
 	content, err := os.ReadFile(definitionFile)
 	if err != nil {

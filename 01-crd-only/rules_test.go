@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// mustRead reads the stage's definition. It ends the test if the API server would refuse the definition.
+// mustRead reads the stage's definition. It ends the test if that fails, or if the API server would refuse it.
 func mustRead(t *testing.T) offline {
 	t.Helper()
 	api, err := readOffline(t.Context())

@@ -31,7 +31,7 @@ var _ = Describe("the status subresource", func() {
 		stored := reread(ctx, ticket, "flights.com/v1")
 		Expect(stored.Object).NotTo(HaveKey("status"))
 		Expect(field(stored, "spec", "number")).To(BeEquivalentTo(3))
-		Expect(stored.GetGeneration()).To(BeEquivalentTo(2), "a change to the spec increases the generation")
+		Expect(stored.GetGeneration()).To(BeEquivalentTo(2), "a change to the spec must increase the generation")
 	}, SpecTimeout(specTimeout))
 
 	It("is validated too", func(ctx SpecContext) {

@@ -79,7 +79,7 @@ func expectLook(number int, look, found *unstructured.Unstructured) {
 	}
 }
 
-// TestVersionsAreAlike fails if the versions differ in more than their own names and descriptions, which of them is
+// TestVersionsAreAlike fails if the versions differ in more than their own names, the descriptions, which of them is
 // stored, and the name of one field: class or cabin. If only one of them had a rule, a client could avoid the rule by
 // writing in the other version.
 func TestVersionsAreAlike(t *testing.T) {
