@@ -135,8 +135,8 @@ func (c *controller) stop() {
 	c.kubeInformers.Shutdown()
 }
 
-// work runs the workers until ctx ends, and then until the queue is empty. If leading ends first, or the drain timeout
-// expires, work aborts the requests in progress and leaves the rest of the queue. Only the timeout is an error.
+// work runs the workers until ctx ends, and then until the queue is empty. If leading ends before that, or the drain
+// timeout expires, work aborts the requests in progress and leaves the rest of the queue. Only the timeout is an error.
 //
 //workshop:step 2.8b
 func (c *controller) work(ctx, leading context.Context, recorder events.EventRecorder) error {

@@ -63,8 +63,8 @@ func TestNewPodSpec(t *testing.T) {
 	container := pod.Containers[0]
 	g.Expect(container.Image).To(Equal("web:1"))
 	requests, limits := container.Resources.Requests, container.Resources.Limits
-	g.Expect([]string{requests.Cpu().String(), requests.Memory().String()}).To(Equal([]string{"10m", "32Mi"}), "the scheduler counts requests")
-	g.Expect([]string{limits.Cpu().String(), limits.Memory().String()}).To(Equal([]string{"500m", "128Mi"}), "quotas may ask for limits")
+	g.Expect([]string{requests.Cpu().String(), requests.Memory().String()}).To(Equal([]string{"10m", "32Mi"}), "the container must have these requests, because the scheduler counts them")
+	g.Expect([]string{limits.Cpu().String(), limits.Memory().String()}).To(Equal([]string{"500m", "128Mi"}), "the container must have these limits, because a quota may require limits")
 
 	g.Expect(pod.AutomountServiceAccountToken).To(HaveValue(BeFalse()), "the pods never call the API server")
 	g.Expect(pod.SecurityContext).To(HaveValue(And(
@@ -197,7 +197,7 @@ func TestFindBlocker(t *testing.T) {
 		"the Foo's own": {
 			change: func(*appsv1.Deployment) {},
 		},
-		"the Foo's own, made by another version of the API": {
+		"the Foo's own, with an owner reference in another version of the API": {
 			change: owner(func(reference *metav1.OwnerReference) { reference.APIVersion = "example.com/v9" }),
 		},
 		"without an owner": {

@@ -24,7 +24,7 @@ func TestNewDeploymentHasTheMessage(t *testing.T) {
 	g.Expect(container.Env).To(Equal([]corev1.EnvVar{{Name: "MESSAGE", Value: "hello"}}))
 
 	container = newDeployment(storedFoo()).Spec.Template.Spec.Containers[0]
-	g.Expect(container.Env).To(BeEmpty(), "a Foo without a message asks for no variable")
+	g.Expect(container.Env).To(BeEmpty(), "a Foo without a message must ask for no variable")
 }
 
 // patchOfVariables is a test case: a container's variables, the Foo's message, and the variables after the patch.

@@ -19,7 +19,8 @@ import (
 	"syscall"
 )
 
-// programName is the name of the user agent, the event source, the field manager and the Lease.
+// programName is the name of the user agent, the event source, the field manager and the Lease, and the value of the
+// label managed-by.
 const programName = "foo-controller"
 
 // version and revision say what the program was built from. The Makefile and the Dockerfile set them through -ldflags.

@@ -81,7 +81,7 @@ var _ = Describe("a change of spec.deploymentName", func() {
 		rename(ctx, foo, "second")
 		expectReason(ctx, foo, examplev1alpha1.ReasonDeploymentAvailable)
 		Expect(getDeployment(ctx, namespace, "first")).To(And(HaveField("OwnerReferences", BeEmpty()), HaveField("DeletionTimestamp", BeNil())),
-			"a user wants to keep the Deployment, see removeDeployment in sync.go")
+			"a Deployment whose owner reference a user has removed must stay, see removeDeployment in sync.go")
 	}, SpecTimeout(specTimeout))
 })
 

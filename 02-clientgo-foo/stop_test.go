@@ -38,7 +38,7 @@ var _ = Describe("the end of a run", func() {
 		Expect(leaseHolder(ctx, namespace)).To(BeEmpty(), "another replica must be able to begin immediately, see release in lease.go")
 	}, SpecTimeout(specTimeout))
 
-	It("is an error when the work takes too long", func(ctx SpecContext) {
+	It("comes with an error when the work takes too long", func(ctx SpecContext) {
 		slow := newSlowCreates()
 		namespace := cluster.Namespace(ctx)
 		options := testOptions(namespace)

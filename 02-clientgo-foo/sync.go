@@ -252,7 +252,7 @@ func isNamespaceTerminating(err error) bool {
 }
 
 // isExpected reports whether the error is part of normal operation: the cache lags behind, another client was faster,
-// or the namespace is being deleted. A retry succeeds, or finds that the Foo is being deleted as well.
+// or the namespace is being deleted. A retry succeeds, or finds that the Foo is gone or being deleted.
 func isExpected(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) ||
 		isNamespaceTerminating(err) || isUIDMismatch(err) || errors.Is(err, errStaleCache)

@@ -18,8 +18,8 @@ const (
 	ReasonDeploymentStalled = "DeploymentStalled"
 	// ReasonDeploymentRefused goes with False: the API server refuses the Deployment, for example because of a quota or a policy.
 	ReasonDeploymentRefused = "DeploymentRefused"
-	// ReasonErrResourceExists goes with False: a Deployment of that name exists, but this Foo doesn't control it, or it
-	// has another selector.
+	// ReasonErrResourceExists goes with False: a Deployment with the name in spec.deploymentName exists, but this Foo
+	// doesn't control it, or its selector isn't the Foo's.
 	ReasonErrResourceExists = "ErrResourceExists"
 )
 
