@@ -62,7 +62,7 @@ func TestConflictIsRetriedWithBackoffAndCounted(t *testing.T) {
 	}
 	stop()
 	g.Eventually(ended).WithTimeout(time.Minute).Should(Receive(BeNil()))
-	g.Expect(countErrors(g, "lasting-conflict")).To(BeNumerically(">=", 4), "alerts use this metric")
+	g.Expect(countErrors(g, "lasting-conflict")).To(BeNumerically(">=", 4), "each failure must be counted, because alerts use this metric")
 }
 
 // countErrors returns how many calls of a controller's Reconcile have failed, according to controller-runtime's metric.

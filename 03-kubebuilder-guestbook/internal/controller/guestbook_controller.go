@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	// controllerName appears in logs, metrics and Events, and in the labels of all objects that the controller creates.
+	// controllerName appears in logs, metrics and Events, and in the labels of the children and the pods.
 	controllerName = "guestbook-controller"
 	// actionReconcile is the action in all Events.
 	actionReconcile = "Reconcile"
@@ -74,7 +74,7 @@ func (r *GuestbookReconciler) Reconcile(ctx context.Context, request ctrl.Reques
 
 // reconcile creates or patches the children, and writes the status. If a child
 // is blocked, the status says why. If there is an error but no blocker, the status
-// stays as it is. The queue retries the request after any error.
+// stays as it is. After an error, the queue retries the request, unless the namespace is terminating.
 //
 //workshop:step 3.5f
 func (r *GuestbookReconciler) reconcile(ctx context.Context, guestbook *webappv1.Guestbook) error {

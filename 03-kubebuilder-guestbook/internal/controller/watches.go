@@ -74,7 +74,8 @@ func configMapOf(object client.Object) []string {
 //workshop:step 3.6c
 func (r *GuestbookReconciler) guestbooksWith(ctx context.Context, settings client.Object) []reconcile.Request {
 	guestbooks := &webappv1.GuestbookList{}
-	// Later events wait for this function, so it must not wait for the client's own writes, which never change the index.
+	// Later events of this watch wait for this function, so it must not wait for the client's own writes. They never
+	// change the index.
 	err := r.List(ctx, guestbooks, client.InNamespace(settings.GetNamespace()),
 		client.MatchingFields{byConfigMap: settings.GetName()}, client.DisableReadYourWritesConsistency)
 	if err != nil {
