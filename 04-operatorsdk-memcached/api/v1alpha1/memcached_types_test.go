@@ -53,5 +53,5 @@ func TestMemcachedInJSON(t *testing.T) {
 }
 
 func TestFinalizerBelongsToTheGroup(t *testing.T) {
-	NewWithT(t).Expect(Finalizer).To(HavePrefix(SchemeGroupVersion.Group+"/"), "so that people can tell which operator it belongs to")
+	NewWithT(t).Expect(Finalizer).To(HavePrefix(SchemeGroupVersion.Group+"/"), "the finalizer must begin with the API group, so that people can tell which operator it belongs to")
 }

@@ -25,8 +25,8 @@ import (
 // +kubebuilder:rbac:groups="",resources=services,verbs=list;watch;create;patch
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=list;watch;create;patch;delete
 
-// applyChildren creates or patches all children, even if one of them is blocked or
-// fails. It returns the Deployment (nil if the Memcached has none), the first
+// applyChildren creates or patches the children, and removes the budget if there is only one pod. If one child is
+// blocked or fails, it goes on with the others. It returns the Deployment (nil if the Memcached has none), the first
 // blocker, and the errors to retry.
 //
 //workshop:step 4.9e

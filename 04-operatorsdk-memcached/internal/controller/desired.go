@@ -30,7 +30,7 @@ const (
 	// from a name, the kubelet can't tell whether the user is root.
 	user = 11211
 
-	// revisionAnnotation, on the pods and their template, holds the revision that they were created from.
+	// revisionAnnotation holds the revision that the pods are created from. The pod template and each pod have it.
 	revisionAnnotation = "cache.example.com/revision"
 
 	instanceLabel  = "app.kubernetes.io/instance"

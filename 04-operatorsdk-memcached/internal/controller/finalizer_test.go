@@ -94,7 +94,7 @@ func TestFinalize(t *testing.T) {
 			if test.wantFinalizer {
 				g.Expect(memcached.Finalizers).To(ContainElement(cachev1alpha1.Finalizer), "a pod may be left, see finalize in finalizer.go")
 			} else {
-				g.Expect(memcached.Finalizers).NotTo(ContainElement(cachev1alpha1.Finalizer), "no Deployment or pod of the Memcached is left, see finalize and endPods in finalizer.go")
+				g.Expect(memcached.Finalizers).NotTo(ContainElement(cachev1alpha1.Finalizer), "the finalizer must be removed, see finalize and endPods in finalizer.go")
 			}
 			g.Expect(memcached.Finalizers).To(ContainElement(otherFinalizer), "another controller's finalizer must stay")
 			err := reconciler.Get(t.Context(), key, &appsv1.Deployment{})

@@ -25,7 +25,7 @@ var _ = Describe("a Memcached", func() {
 		expectConditions(ctx, memcached, converged)
 		revision, first := revisionOf(ctx, Default, memcached), memcached.Status.Nodes
 		budget := &policyv1.PodDisruptionBudget{ObjectMeta: nameOf(memcached)}
-		Expect(exists(ctx, Default, budget)).To(BeFalse(), "a budget for a single pod would block the drain of its node")
+		Expect(exists(ctx, Default, budget)).To(BeFalse(), "a budget can't protect a single pod, so there must be none")
 
 		Expect(scale(ctx, memcached, 3)).To(Succeed())
 		expectConditions(ctx, memcached, converged)
@@ -58,7 +58,7 @@ var _ = Describe("a Memcached", func() {
 		Expect(problemOf(memcached)).To(ContainSubstring(`Service "taken" exists and is not managed by this Memcached`))
 		eventually(ctx, func(g Gomega) {
 			g.Expect(conditionsOf(ctx, g, memcached)).To(Equal(broken("False NameTaken", "NameTaken")), "clients would find the other Service")
-			g.Expect(memcached.Status.Nodes).To(HaveLen(1), "no client finds the pod yet, but the status names it")
+			g.Expect(memcached.Status.Nodes).To(HaveLen(1), "the status must name the pod, although no client finds it yet")
 		})
 		expectUntouched(ctx, conflicting)
 

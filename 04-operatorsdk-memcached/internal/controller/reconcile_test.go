@@ -115,7 +115,7 @@ func TestConflictIsRetriedWithBackoffAndCounted(t *testing.T) {
 	}
 	stop()
 	g.Eventually(ended).WithTimeout(time.Minute).Should(Receive(BeNil()))
-	g.Expect(countErrors(g, "lasting-conflict")).To(BeNumerically(">=", 4), "alerts rely on this metric")
+	g.Expect(countErrors(g, "lasting-conflict")).To(BeNumerically(">=", 4), "each failure must be counted, because alerts rely on this metric")
 }
 
 // countErrors returns how many calls of a controller's Reconcile have failed, according to controller-runtime's metric.

@@ -61,7 +61,7 @@ func TestResourcesOf(t *testing.T) {
 			resources := resourcesOf(memcached)
 			memory := resources.Limits[corev1.ResourceMemory]
 			g.Expect(memory.Cmp(resource.MustParse(want))).To(BeZero(), "the memory limit must be a quarter and 32 MiB more than the items, found %s", &memory)
-			g.Expect(resources.Requests.Memory().Cmp(memory)).To(BeZero(), "with a smaller request, the node could run out of memory and kill the pod")
+			g.Expect(resources.Requests.Memory().Cmp(memory)).To(BeZero(), "with a smaller request, the node could run out of memory, and the pod could be killed")
 			g.Expect(resources.Requests.Cpu().Cmp(*resources.Limits.Cpu())).To(Equal(-1))
 		})
 	}

@@ -41,7 +41,7 @@ const (
 	asExpected = "False AsExpected"
 )
 
-// conditionTests returns a row for each state in which a Memcached can be observed.
+// conditionTests returns the rows of the table, by name.
 func conditionTests() map[string]conditionTest {
 	deployment := foundDeployment(5)
 	a, b, c, d := storedPod("a"), storedPod("b"), storedPod("c"), storedPod("d")
@@ -53,31 +53,31 @@ func conditionTests() map[string]conditionTest {
 		return observation{deployment: deployment, pods: pods}
 	}
 	return map[string]conditionTest{
-		"all pods are ready and new":            {2, of(deployment, a, b), enoughPods, rolledOut, asExpected},
-		"there are no pods yet":                 {2, of(deployment), tooFewPods, rollingOut, asExpected},
-		"one of two pods is missing":            {2, of(deployment, a), tooFewPods, rollingOut, asExpected},
-		"one of two pods is not ready":          {2, of(deployment, a, unready(b)), tooFewPods, rollingOut, asExpected},
-		"one of three pods is not ready":        {3, of(deployment, a, b, unready(c)), tooFewPods, rollingOut, asExpected},
-		"one of four pods is not ready":         {4, of(deployment, a, b, c, unready(d)), enoughPods, rollingOut, asExpected},
-		"two of four pods are not ready":        {4, of(deployment, a, b, unready(c), unready(d)), tooFewPods, rollingOut, asExpected},
-		"one of five pods is missing":           {5, of(deployment, a, b, c, d), enoughPods, rollingOut, asExpected},
-		"there is an extra pod":                 {2, of(deployment, a, b, c), enoughPods, rollingOut, asExpected},
-		"an extra pod is not ready":             {2, of(deployment, a, b, unready(c)), enoughPods, rollingOut, asExpected},
-		"a pod is of a former revision":         {2, of(deployment, a, ofOldRevision(b)), enoughPods, rollingOut, asExpected},
-		"all pods are of a former revision":     {2, of(deployment, ofOldRevision(a), ofOldRevision(b)), enoughPods, rollingOut, asExpected},
-		"a new pod fails, the old ones serve":   {2, of(deployment, ofOldRevision(a), ofOldRevision(b), failing(c)), enoughPods, "False PodsFailing", "True PodsFailing"},
-		"an old pod fails, a new one is made":   {1, of(deployment, ofOldRevision(failing(a)), unready(b)), tooFewPods, rollingOut, asExpected},
-		"all pods fail":                         {2, of(deployment, failing(a), failing(b)), tooFewPods, "False PodsFailing", "True PodsFailing"},
-		"the rollout is stuck":                  {2, of(foundDeployment(5, late), a), tooFewPods, "False Stalled", "True Stalled"},
-		"a former rollout was stuck":            {2, of(foundDeployment(4, late), a), tooFewPods, rollingOut, asExpected},
-		"a stuck rollout has a failing pod":     {2, of(foundDeployment(5, late), a, failing(b)), tooFewPods, "False PodsFailing", "True PodsFailing"},
-		"a child is being removed":              {2, blocked(cachev1alpha1.ReasonRollingOut, a, b), enoughPods, rollingOut, asExpected},
-		"a child is being removed, a pod fails": {2, blocked(cachev1alpha1.ReasonRollingOut, a, failing(b)), tooFewPods, rollingOut, asExpected},
-		"the Deployment is being removed":       {2, observation{blocker: &explanation{reason: cachev1alpha1.ReasonRollingOut, message: "blocked"}}, tooFewPods, rollingOut, asExpected},
-		"the Deployment's name is taken":        {2, observation{blocker: &explanation{reason: cachev1alpha1.ReasonNameTaken, message: "blocked"}}, "False NameTaken", "False NameTaken", "True NameTaken"},
-		"the Service's name is taken":           {2, blocked(cachev1alpha1.ReasonNameTaken, a, b), "False NameTaken", "False NameTaken", "True NameTaken"},
-		"the Deployment is refused":             {2, observation{blocker: &explanation{reason: cachev1alpha1.ReasonRefused, message: "blocked"}}, tooFewPods, "False Refused", "True Refused"},
-		"a change of the Deployment is refused": {2, blocked(cachev1alpha1.ReasonRefused, a, b), enoughPods, "False Refused", "True Refused"},
+		"all pods are ready and new":                {2, of(deployment, a, b), enoughPods, rolledOut, asExpected},
+		"there are no pods yet":                     {2, of(deployment), tooFewPods, rollingOut, asExpected},
+		"one of two pods is missing":                {2, of(deployment, a), tooFewPods, rollingOut, asExpected},
+		"one of two pods is not ready":              {2, of(deployment, a, unready(b)), tooFewPods, rollingOut, asExpected},
+		"one of three pods is not ready":            {3, of(deployment, a, b, unready(c)), tooFewPods, rollingOut, asExpected},
+		"one of four pods is not ready":             {4, of(deployment, a, b, c, unready(d)), enoughPods, rollingOut, asExpected},
+		"two of four pods are not ready":            {4, of(deployment, a, b, unready(c), unready(d)), tooFewPods, rollingOut, asExpected},
+		"one of five pods is missing":               {5, of(deployment, a, b, c, d), enoughPods, rollingOut, asExpected},
+		"there is an extra pod":                     {2, of(deployment, a, b, c), enoughPods, rollingOut, asExpected},
+		"an extra pod is not ready":                 {2, of(deployment, a, b, unready(c)), enoughPods, rollingOut, asExpected},
+		"a pod is of a former revision":             {2, of(deployment, a, ofOldRevision(b)), enoughPods, rollingOut, asExpected},
+		"all pods are of a former revision":         {2, of(deployment, ofOldRevision(a), ofOldRevision(b)), enoughPods, rollingOut, asExpected},
+		"a new pod fails while the old ones serve":  {2, of(deployment, ofOldRevision(a), ofOldRevision(b), failing(c)), enoughPods, "False PodsFailing", "True PodsFailing"},
+		"an old pod fails while a new one starts":   {1, of(deployment, ofOldRevision(failing(a)), unready(b)), tooFewPods, rollingOut, asExpected},
+		"all pods fail":                             {2, of(deployment, failing(a), failing(b)), tooFewPods, "False PodsFailing", "True PodsFailing"},
+		"the rollout is stuck":                      {2, of(foundDeployment(5, late), a), tooFewPods, "False Stalled", "True Stalled"},
+		"a former rollout was stuck":                {2, of(foundDeployment(4, late), a), tooFewPods, rollingOut, asExpected},
+		"a stuck rollout has a failing pod":         {2, of(foundDeployment(5, late), a, failing(b)), tooFewPods, "False PodsFailing", "True PodsFailing"},
+		"a child is being removed":                  {2, blocked(cachev1alpha1.ReasonRollingOut, a, b), enoughPods, rollingOut, asExpected},
+		"a child is being removed, and a pod fails": {2, blocked(cachev1alpha1.ReasonRollingOut, a, failing(b)), tooFewPods, rollingOut, asExpected},
+		"the Deployment is being removed":           {2, observation{blocker: &explanation{reason: cachev1alpha1.ReasonRollingOut, message: "blocked"}}, tooFewPods, rollingOut, asExpected},
+		"the Deployment's name is taken":            {2, observation{blocker: &explanation{reason: cachev1alpha1.ReasonNameTaken, message: "blocked"}}, "False NameTaken", "False NameTaken", "True NameTaken"},
+		"the Service's name is taken":               {2, blocked(cachev1alpha1.ReasonNameTaken, a, b), "False NameTaken", "False NameTaken", "True NameTaken"},
+		"the Deployment is refused":                 {2, observation{blocker: &explanation{reason: cachev1alpha1.ReasonRefused, message: "blocked"}}, tooFewPods, "False Refused", "True Refused"},
+		"a change of the Deployment is refused":     {2, blocked(cachev1alpha1.ReasonRefused, a, b), enoughPods, "False Refused", "True Refused"},
 	}
 }
 

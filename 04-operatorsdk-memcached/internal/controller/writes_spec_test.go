@@ -26,7 +26,7 @@ var _ = Describe("the writes", func() {
 		})
 	}, SpecTimeout(specTimeout))
 
-	It("of a status each show something new while the pods are replaced", func(ctx SpecContext) {
+	It("of the status each change something while the pods are replaced", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		tap := traffic.New()
 		startManager(tap.Config(cluster.Config), testOptions(namespace))
