@@ -185,7 +185,8 @@ func TestEveryRuleHasASample(t *testing.T) {
 }
 
 // forEachRule removes the rules of a schema, one at a time, and calls try with a name and the text of the missing rule.
-// It skips the status, which a sample can't set.
+// It handles the keywords that the definition uses, except types and the formats of numbers. It skips the status, which
+// a sample can't set.
 func forEachRule(schema *apiextensionsv1.JSONSchemaProps, path string, try func(name, rule string)) {
 	without := func(word, value string, takeOut func(*apiextensionsv1.JSONSchemaProps)) {
 		whole := *schema
