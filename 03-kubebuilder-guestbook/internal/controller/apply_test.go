@@ -61,7 +61,7 @@ func TestSettingsDigest(t *testing.T) {
 	}
 }
 
-func TestApplyCreates(t *testing.T) {
+func TestApplyCreatesAMissingChild(t *testing.T) {
 	g := NewWithT(t)
 	reconciler := testReconciler(t, interceptor.Funcs{}, newGuestbook())
 	blocker, err := reconciler.apply(t.Context(), storedGuestbook(), missingChild())

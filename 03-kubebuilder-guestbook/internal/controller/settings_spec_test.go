@@ -35,7 +35,7 @@ var _ = Describe("the settings", func() {
 			reasons[guestbook.Name] = watchReasons(ctx, guestbook)
 		}
 
-		// Without the quota, all pods may be replaced before the operator has looked at them.
+		// Without the quota, all pods could be replaced before the controller has looked at them.
 		quota := forbid(ctx, "no-pods", corev1.ResourcePods, &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "probe"},
 			Spec:       podsOf(ctx, Default, guestbooks[0])[0].Spec,
