@@ -67,8 +67,9 @@ func (r *MemcachedReconciler) Reconcile(ctx context.Context, request ctrl.Reques
 
 // reconcile does the work in order. The deletion comes first, because the API server refuses new finalizers on a
 // Memcached that is being deleted. The finalizer comes before the children, so that no deletion can miss them. If a
-// child is blocked, the status says why. After an error, the queue retries the request. The methods of observation, in
-// status.go, compute the conditions, and the time until they may change without a watch event.
+// child is blocked, the status says why. After an error, the queue retries the request, unless the namespace is
+// terminating. The methods of observation, in status.go, compute the conditions, and the time until they may change
+// without a watch event.
 func (r *MemcachedReconciler) reconcile(ctx context.Context, memcached *cachev1alpha1.Memcached) (ctrl.Result, error) {
 	if !memcached.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, r.finalize(ctx, memcached)

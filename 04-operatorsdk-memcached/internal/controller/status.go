@@ -56,7 +56,7 @@ func (o observation) conditions(memcached *cachev1alpha1.Memcached) []metav1.Con
 }
 
 // available follows a Deployment's default rule: a quarter of the pods, rounded down, may be
-// unavailable. Pods of an older revision count as available, because they serve clients, too.
+// unavailable. A ready pod of an older revision counts as available, because it serves clients, too.
 //
 //workshop:step 4.12a
 func (o observation) available(memcached *cachev1alpha1.Memcached) metav1.Condition {
