@@ -222,7 +222,7 @@ func TestFindBlocker(t *testing.T) {
 			change:     owner(func(reference *metav1.OwnerReference) { reference.Kind = "Bar" }),
 			wantReason: examplev1alpha1.ReasonErrResourceExists,
 		},
-		"of a deleted Foo of the same name": {
+		"that of a deleted Foo of the same name": {
 			change:     owner(func(reference *metav1.OwnerReference) { reference.UID = "uid-of-deleted" }),
 			wantReason: examplev1alpha1.ReasonDeploymentProgressing,
 		},

@@ -85,17 +85,17 @@ func TestHandlers(t *testing.T) {
 			event: func(c *controller) { c.deploymentChanged(cache.DeletedFinalStateUnknown{Obj: formerDeployment()}) },
 			want:  []string{"front"},
 		},
-		"a Deployment of a Foo that was recreated": {
+		"the old Deployment of a recreated Foo changes": {
 			event: func(c *controller) {
 				c.deploymentChanged(owner(func(reference *metav1.OwnerReference) { reference.UID = "uid-of-deleted" }))
 			},
 		},
-		"a Deployment of a Foo of another group": {
+		"the Deployment of a Foo of another group changes": {
 			event: func(c *controller) {
 				c.deploymentChanged(owner(func(reference *metav1.OwnerReference) { reference.APIVersion = "example.org/v1" }))
 			},
 		},
-		"a Deployment that another kind controls": {
+		"a Deployment that another kind controls changes": {
 			event: func(c *controller) {
 				c.deploymentChanged(owner(func(reference *metav1.OwnerReference) { reference.Kind = "Bar" }))
 			},
