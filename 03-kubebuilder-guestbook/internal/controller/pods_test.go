@@ -68,12 +68,12 @@ func TestIsTerminating(t *testing.T) {
 		change func(*corev1.Pod)
 		want   bool
 	}{
-		"it is running":    {change: func(*corev1.Pod) {}},
-		"it is pending":    {change: func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodPending }},
-		"it is not ready":  {change: func(pod *corev1.Pod) { *pod = unready(*pod) }},
-		"it is deleted":    {change: func(pod *corev1.Pod) { pod.DeletionTimestamp = &now }, want: true},
-		"it has succeeded": {change: func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodSucceeded }, want: true},
-		"it was evicted":   {change: func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed }, want: true},
+		"it is running":       {change: func(*corev1.Pod) {}},
+		"it is pending":       {change: func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodPending }},
+		"it is not ready":     {change: func(pod *corev1.Pod) { *pod = unready(*pod) }},
+		"it is being deleted": {change: func(pod *corev1.Pod) { pod.DeletionTimestamp = &now }, want: true},
+		"it has succeeded":    {change: func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodSucceeded }, want: true},
+		"it was evicted":      {change: func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed }, want: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -88,12 +88,12 @@ func TestIsTerminating(t *testing.T) {
 func TestKeepReadiness(t *testing.T) {
 	now := metav1.NewTime(noon)
 	tests := map[string]func(*corev1.Pod){
-		"a ready pod":               func(*corev1.Pod) {},
-		"a pod that is not ready":   func(pod *corev1.Pod) { *pod = unready(*pod) },
-		"a pod without conditions":  func(pod *corev1.Pod) { pod.Status.Conditions = nil },
-		"a pod without annotations": func(pod *corev1.Pod) { pod.Annotations = nil },
-		"an evicted pod":            func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed },
-		"a pod that is deleted":     func(pod *corev1.Pod) { pod.DeletionTimestamp, pod.Finalizers = &now, []string{"example.com/hold"} },
+		"a ready pod":                 func(*corev1.Pod) {},
+		"a pod that is not ready":     func(pod *corev1.Pod) { *pod = unready(*pod) },
+		"a pod without conditions":    func(pod *corev1.Pod) { pod.Status.Conditions = nil },
+		"a pod without annotations":   func(pod *corev1.Pod) { pod.Annotations = nil },
+		"an evicted pod":              func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed },
+		"a pod that is being deleted": func(pod *corev1.Pod) { pod.DeletionTimestamp, pod.Finalizers = &now, []string{"example.com/hold"} },
 	}
 	for name, change := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -61,7 +61,7 @@ func TestReadinessChanged(t *testing.T) {
 		"its address changes":             {change: func(pod *corev1.Pod) { pod.Status.PodIP = "10.0.0.2" }},
 		"it is no longer ready":           {change: func(pod *corev1.Pod) { *pod = unready(*pod) }, want: true},
 		"it became ready at another time": {change: func(pod *corev1.Pod) { *pod = storedPod("web-1", 9) }, want: true},
-		"it is deleted":                   {change: func(pod *corev1.Pod) { pod.DeletionTimestamp = &now }, want: true},
+		"it is being deleted":             {change: func(pod *corev1.Pod) { pod.DeletionTimestamp = &now }, want: true},
 		"it was evicted":                  {change: func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed }, want: true},
 		"its revision changes":            {change: func(pod *corev1.Pod) { pod.Annotations[revisionAnnotation] = "other" }, want: true},
 	}

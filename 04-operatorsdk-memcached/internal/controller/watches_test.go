@@ -24,7 +24,7 @@ func TestVisiblyChanged(t *testing.T) {
 		"its address changes":            {change: func(pod *corev1.Pod) { pod.Status.PodIP = "10.0.0.2" }},
 		"its container is being created": {change: func(pod *corev1.Pod) { pod.Status = waitingStatus(*pod, "ContainerCreating") }},
 		"it is no longer ready":          {change: func(pod *corev1.Pod) { *pod = unready(*pod) }, want: true},
-		"it is deleted":                  {change: func(pod *corev1.Pod) { pod.DeletionTimestamp = &now }, want: true},
+		"it is being deleted":            {change: func(pod *corev1.Pod) { pod.DeletionTimestamp = &now }, want: true},
 		"it was evicted":                 {change: func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed }, want: true},
 		"its container crashes again":    {change: func(pod *corev1.Pod) { pod.Status = waitingStatus(*pod, "CrashLoopBackOff") }, want: true},
 		"its revision changes":           {change: func(pod *corev1.Pod) { pod.Annotations[revisionAnnotation] = "other" }, want: true},
