@@ -96,7 +96,7 @@ func TestRecorderStops(t *testing.T) {
 	tests := map[string]struct {
 		emitted, written int
 	}{
-		"with nothing to write":                     {emitted: 0, written: 0},
+		"with an empty queue":                       {emitted: 0, written: 0},
 		"after writing the queued events":           {emitted: 100, written: 100},
 		"after more events than the queue can hold": {emitted: maxEvents + 500, written: maxEvents},
 	}

@@ -12,7 +12,7 @@ import (
 
 const (
 	// backgroundOutput is the maximum number of bytes of a background process's output that are kept. backgroundTail is the
-	// maximum number of lines that are shown if the process ends by itself.
+	// maximum number of lines that are shown if the process ends on its own.
 	backgroundOutput = 64 << 10
 	backgroundTail   = 20
 )
