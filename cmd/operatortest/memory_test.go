@@ -136,6 +136,6 @@ timeout: 10s
 		neighbours := try(g, operator, "neighbours")
 		g.Expect(neighbours.Result).To(Equal(report.Passed), neighbours.Failure)
 		g.Expect(neighbours.Trials).To(ContainElement(And(
-			HaveField("ID", "neighbours/the-same-name-in-two-namespaces-of-which-one-is-deleted"), HaveField("Result", report.Passed))))
+			HaveField("ID", "neighbours/one-of-two-resources-with-the-same-name-in-two-namespaces-is-deleted"), HaveField("Result", report.Passed))))
 	})
 }

@@ -144,8 +144,8 @@ type session struct {
 
 // newSession returns a session that runs all trials of a behaviour and lists all failures. With the environment
 // variable OPERATORTEST_FIRST_FAILURE, a failed trial ends the trials that come after it in the behaviour's list, which
-// is quicker for a half-written operator. The variable has no effect if ctx already has [trial.WithAll], as it has when
-// a report is written.
+// is quicker for a half-written operator. The variable has no effect if ctx comes from [trial.WithAll], as it does when
+// DescribeOperator writes a report.
 func newSession(ctx context.Context, runner *trial.Runner) *session {
 	if os.Getenv("OPERATORTEST_FIRST_FAILURE") == "" {
 		ctx = trial.WithAll(ctx)

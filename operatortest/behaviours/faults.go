@@ -24,8 +24,8 @@ const (
 	// laterFailures is how many more writes fail at most in each phase, each to another object. The number is small,
 	// because an operator waits twice as long after each failure.
 	laterFailures = 3
-	// maxRestarts bounds how often an operator may exit before its first write because the API server doesn't answer
-	// a request that it needs. Kubernetes would restart it, and so does the kit.
+	// maxRestarts bounds how often an operator may exit before its first write because a request that it needs fails.
+	// Kubernetes would restart it, and so does the kit.
 	maxRestarts = 10
 )
 

@@ -101,8 +101,8 @@ func tryGrowth(ctx context.Context, t *trial.Trial, spec map[string]any) error {
 
 // padded returns what kubectl apply records in an annotation of a resource, with spaces at the end. Operators that copy
 // annotations to their children should leave this one out, because in a child's annotation kubectl apply expects the
-// child's own configuration. A copy of any other annotation, and a record of that copy, might exceed the API server's
-// limit.
+// child's own configuration. If another annotation had so many spaces, an operator might copy it and also record the
+// copy in a further annotation, and the two together would exceed the API server's limit.
 func padded(resource *unstructured.Unstructured) (string, error) {
 	content, err := resource.MarshalJSON()
 	return string(content) + strings.Repeat(" ", ballast), err

@@ -192,8 +192,9 @@ func unusedPermissions(t *trial.Trial, unnamed []string) error {
 	return fmt.Errorf("expected every permission of the operator's roles to be used in the lifecycle of a resource\nfound these unused: %s", strings.Join(unused, ", "))
 }
 
-// standIn returns the request that client-go would send instead to another server or at another time, or the same
-// request if there is none. A role needs both permissions.
+// standIn returns another request that the role must allow, too: the one that client-go would send instead to another
+// server or at another time, or the create that a server-side apply implies. If there is none, it returns the given
+// request.
 func standIn(request traffic.Request) traffic.Request {
 	switch {
 	case request.Lists: // an informer lists if the API server can't begin a watch with all objects

@@ -168,9 +168,9 @@ func unmet(ctx context.Context, t *trial.Trial, operator *trial.Instance, resour
 	return true, t.Eventually(ctx, "the status to say that the spec is met only if it is", complete)
 }
 
-// reports returns an error unless the operator reports somewhere that a resource's spec is not met, or that part of the
-// behaviour is left out. If Operator.Converged interprets the status, a status that has not changed since before the
-// misoperation doesn't count.
+// reports returns an error if the operator reports nowhere that a resource's spec is not met, unless
+// misoperation/report is left out. If Operator.Converged interprets the status, a status that has not changed since
+// before the misoperation doesn't count.
 func reports(ctx context.Context, t *trial.Trial, resource *unstructured.Unstructured, before any) error {
 	now, _, _ := unstructured.NestedFieldNoCopy(resource.Object, "status")
 	byStatus := t.Unmet(ctx, resource)

@@ -11,14 +11,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Correct operators whose resources also have a condition that another controller owns. The kit can't
-// know who owns Stalled, which has a meaning for tools.
+// Correct operators whose resources also have a condition that another controller owns. The kit can't know who owns the
+// condition Stalled, which kstatus interprets, so isStalled leaves out that check.
 const (
 	isAudited mutation = "leaves alone the condition Audited of another controller"
 	isStalled mutation = "leaves alone the condition Stalled of another controller"
 )
 
-// stalls sets Stalled itself, in the same write as Ready, and doesn't list the check in LeftOut.
+// stalls sets Stalled itself, in the same write as Ready, and doesn't leave out the check.
 const stalls mutation = "has a condition Stalled that is True, beside Ready"
 
 // auditors contains the conditions that the other controller sets.

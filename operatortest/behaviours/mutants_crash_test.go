@@ -87,7 +87,7 @@ func insuranceOf(parcel types.NamespacedName) types.NamespacedName {
 }
 
 var _ = Describe("the test kit", func() {
-	catches("doesn't recover from a kill, although it has another flaw that shows even when undisturbed", mutant{crash, leaksAndMarks, "outside Kubernetes"})
+	catches("doesn't recover from a kill, and also has a flaw that shows when undisturbed", mutant{crash, leaksAndMarks, "outside Kubernetes"})
 	catches("doesn't survive a kill after one of its writes", mutant{crash, insuresOnce, "right after patch gadgets.test.example.com gadget\n"})
 })
 

@@ -25,11 +25,11 @@ import (
 
 var serverKind = gadgetKind.GroupVersion().WithKind("Server")
 
-// serverReconciler maintains a Deployment with the image and the node selector of each Server.
+// serverReconciler maintains a Deployment for each Server, with the Server's image and node selector.
 type serverReconciler struct {
 	client.Client
-	// finishes makes it wait for the end of one rollout before it begins another. Such an operator never recovers from an
-	// image that can't be pulled.
+	// finishes makes the operator wait for the end of one rollout before it begins another. Such an operator never
+	// recovers from an image that can't be pulled.
 	finishes bool
 }
 

@@ -71,7 +71,7 @@ var _ = pooledIt("an operator is accepted if the sample has only defaults", func
 	g.Expect(update.try(ctx, runner)).To(Succeed())
 })
 
-var _ = pooledIt("an operator for which a field has no effect until later is accepted if that is declared", func(ctx context.Context, g Gomega) {
+var _ = pooledIt("an operator that ignores a field is accepted if the field is declared to have no effect yet", func(ctx context.Context, g Gomega) {
 	operator := gadgetOperator(ignoresColour)
 	operator.LeftOut = map[string]string{"update/spec.colour": "it is for the next version"}
 	g.Expect(checkLeftOut(operator.LeftOut)).To(Succeed())

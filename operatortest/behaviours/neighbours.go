@@ -44,10 +44,10 @@ var neighbours = behaviour{
 			return err
 		}
 		return runner.TryAll(ctx, []trial.Case{
-			{Name: "two resources, of which one is deleted", Try: func(ctx context.Context, t *trial.Trial) error {
+			{Name: "one of two resources in a namespace is deleted", Try: func(ctx context.Context, t *trial.Trial) error {
 				return tryNeighbours(ctx, t, spec, first, second)
 			}},
-			{Name: "the same name in two namespaces, of which one is deleted", Try: func(ctx context.Context, t *trial.Trial) error {
+			{Name: "one of two resources with the same name in two namespaces is deleted", Try: func(ctx context.Context, t *trial.Trial) error {
 				return tryNamesakes(ctx, t, first)
 			}},
 		})

@@ -16,8 +16,8 @@ import (
 var rapidFlags sync.Mutex
 
 // runRapid draws random values for a property from a seed. If the property fails, rapid searches, for about the given
-// time, for ever smaller values that also make it fail; the last failure is the smallest one found. Other users of
-// rapid keep their settings.
+// time, for smaller and smaller values that also make it fail; the last failure is the smallest one found. Other users
+// of rapid keep their settings.
 func runRapid(seed int64, shrinkTime time.Duration, property func(*rapid.T)) {
 	rapidFlags.Lock()
 	defer rapidFlags.Unlock()

@@ -20,13 +20,13 @@ import (
 // schemaName is the name of the behaviour that needs no running operator.
 const schemaName = "schema"
 
-// Options say what Run tries.
+// Options say what Run tries, and how it reports.
 type Options struct {
 	// Only lists the names of the behaviours to try. If it is empty, all are tried.
 	Only []string
 	// Trial is the ID of the one trial to run, from a report. If it is empty, all trials run.
 	Trial string
-	// Progress is called when a behaviour has ended, in the order of Names. It may be nil.
+	// Progress is called with the result of each selected behaviour, in the order of Names. It may be nil.
 	Progress func(report.Behaviour)
 	// OnTrial is called when a trial begins, and when it has ended. The behaviour is empty for trials whose
 	// results several behaviours use. Calls may be concurrent. It may be nil.
@@ -175,7 +175,7 @@ func (s *session) describe(ctx context.Context, b behaviour) (report.Behaviour, 
 	}
 	made.Trials = s.runner.Trials(b.name)
 	if s.runner.OnlyTrial != "" && len(made.Trials) == 0 && err == nil {
-		return made, fmt.Errorf("there is no trial %q: the report has the IDs of all trials", s.runner.OnlyTrial)
+		return made, fmt.Errorf("there is no trial %q: the report of a run contains the IDs of its trials", s.runner.OnlyTrial)
 	}
 	return made, nil
 }

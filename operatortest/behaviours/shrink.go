@@ -63,7 +63,8 @@ type shrinker struct {
 	*search
 	trial *trial.Trial
 	limit time.Duration
-	// stuck means that a resource could not be created, observed or removed in time, so nothing more can be tried.
+	// stuck means that a resource was not created, did not converge, or was not removed in time, or that the state
+	// could not be read. Then nothing more can be tried.
 	stuck bool
 }
 
@@ -88,7 +89,7 @@ func (s *shrinker) fails(ctx context.Context, sequence sequence) bool {
 	return s.failed(sequence)
 }
 
-// end returns the state that a new resource with a spec converges to. If it does not converge, end sets stuck.
+// end returns the state to which a new resource with a spec converges. If it does not converge, end sets stuck.
 func (s *shrinker) end(ctx context.Context, spec map[string]any) state.Snapshot {
 	key := specgen.OneLine(spec)
 	if known, found := s.ends[key]; found || s.stuck {

@@ -89,7 +89,7 @@ func (t *traveller) travel(ctx context.Context, past journey) error {
 		return err
 	}
 	if !slices.ContainsFunc(tap.Requests(), func(request traffic.Request) bool { return request.Past != "" }) {
-		t.NotTried = "the operator requests nothing that may come from a cache, so it saw only the present"
+		t.NotTried = "the operator requests nothing that an API server may answer from its cache, so it saw only the present"
 	}
 	// An operator that saw a current child and an old spec could not tell that they don't belong together.
 	catchUp()
@@ -109,7 +109,7 @@ func (t *traveller) travel(ctx context.Context, past journey) error {
 	}
 	for i, child := range made {
 		if kept[i].GetUID() != child.GetUID() {
-			return fmt.Errorf("expected %s %s to stay, because it belongs to the present\nfound that it was deleted and recreated, so its data is lost", child.GetKind(), child.GetName())
+			return fmt.Errorf("expected %s %s to stay, because it belongs to the present\nfound that it was deleted and recreated, so any data in it is lost", child.GetKind(), child.GetName())
 		}
 	}
 	return nil

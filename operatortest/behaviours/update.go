@@ -15,7 +15,8 @@ import (
 	"example.com/operator-workshop/operatortest/internal/trial"
 )
 
-// tries is how many values of one field are tried to find one that makes a difference.
+// tries bounds how many values of a field, not counting those that the API server refuses, are tried to find one that
+// makes a difference.
 const tries = 3
 
 var update = behaviour{

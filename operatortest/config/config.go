@@ -303,7 +303,7 @@ func duration(field, text string) (time.Duration, error) {
 	}
 	parsed, err := time.ParseDuration(text)
 	if err != nil || parsed <= 0 {
-		return 0, fmt.Errorf("%s: %q is not a duration such as 30s", field, text)
+		return 0, fmt.Errorf("%s: %q is not a positive duration such as 30s", field, text)
 	}
 	return parsed, nil
 }

@@ -132,7 +132,7 @@ func TestLoadRefuses(t *testing.T) {
 		},
 		"a child without a kind":                  {least + "children: [{apiVersion: v1}]\n", `children[0]: apiVersion "v1" and kind "" don't name a kind`},
 		"a patch that changes nothing":            {least + "children: [{apiVersion: v1, kind: Secret, drift: {nothing: {}}}]\n", `patch "nothing": the patch is empty`},
-		"a duration without a unit":               {least + "timeout: \"20\"\n", `timeout: "20" is not a duration such as 30s`},
+		"a duration without a unit":               {least + "timeout: \"20\"\n", `timeout: "20" is not a positive duration such as 30s`},
 		"a pause without a unit":                  {least + "maxPause: 5\n", "maxPause"},
 		"roles that do not exist":                 {least + "roles: [rbac]\n", "roles: stat "},
 		"a folder without roles":                  {least + "roles: [.]\n", "contains a Role or a ClusterRole"},

@@ -8,13 +8,13 @@ import (
 
 func TestWords(t *testing.T) {
 	tests := map[string]struct{ text, want string }{
-		"a field":                   {"declare Operator.Values for it", "declare values for it"},
-		"an abbreviated field":      {"see Operator.CRDs", "see crds"},
-		"operator in lower case":    {"operator.LeftOut names", "leftOut names"},
-		"a field of a child":        {"the patch of Child.Foreign", "the patch of foreign of the child"},
-		"the namespace":             {"confine it to RunOptions.Namespace", "confine it to {{.Namespace}}, in command or env"},
-		"how to repeat a behaviour": {"alone: go test -ginkgo.label-filter=crash", "alone: operatortest run -f a.yaml --only=crash"},
-		"a word that is no field":   {"the operator.Status is", "the operator.Status is"},
+		"a field":                    {"declare Operator.Values for it", "declare values for it"},
+		"an abbreviated field":       {"see Operator.CRDs", "see crds"},
+		"operator in lower case":     {"operator.LeftOut names", "leftOut names"},
+		"a field of a child":         {"the patch of Child.Foreign", "the patch of foreign of the child"},
+		"the namespace":              {"confine it to RunOptions.Namespace", "confine it to {{.Namespace}}, in command or env"},
+		"how to try a behaviour":     {"alone: go test -ginkgo.label-filter=crash", "alone: operatortest run -f a.yaml --only=crash"},
+		"a name that is not a field": {"the operator.Status is", "the operator.Status is"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -35,7 +35,7 @@ func DescribeArrival(o Operator) {
 		pods := o.placed(ctx)
 		gomega.Expect(pods).To(gomega.HaveLen(o.replicas(ctx)), "the pods of %s", o.Deployment)
 		if nodes := workers(ctx); len(nodes) >= len(pods) {
-			gomega.Expect(distinct(pods)).To(gomega.HaveLen(len(pods)), "pods by node: %v; the failure of one node must not affect all of them, see topologySpreadConstraints in config/manager", pods)
+			gomega.Expect(distinct(pods)).To(gomega.HaveLen(len(pods)), "the node of each pod: %v; the failure of one node must not affect all of them, see topologySpreadConstraints in config/manager", pods)
 		}
 	}, ginkgo.SpecTimeout(Timeout))
 

@@ -20,7 +20,8 @@
 //
 // # Behaviours
 //
-//	arrival     all replicas become ready, in a namespace that accepts only restricted pods, and one holds the Lease
+//	arrival     all replicas become ready, in a namespace that accepts only restricted pods; one holds the Lease;
+//	            and the samples reach their desired state
 //	metrics     are served over TLS, to clients that the cluster allows to read them
 //	drift       a child that is deleted or changed is restored
 //	collision   an object controlled by someone else that has a child's name is left alone and reported;

@@ -41,7 +41,7 @@ func (o Operator) fails(ctx ginkgo.SpecContext, what string, takeAway func(ctx c
 	ginkgo.GinkgoHelper()
 	o.WaitForRollout(ctx)
 	var former string
-	gomega.Eventually(func() string { former = o.Leader(ctx); return former }).WithContext(ctx).Should(gomega.BeElementOf(o.Pods(ctx)), "a pod must hold the Lease")
+	gomega.Eventually(func() string { former = o.Leader(ctx); return former }).WithContext(ctx).Should(gomega.BeElementOf(o.Pods(ctx)), "one of the pods must hold the Lease")
 	transitions := o.transitions(ctx)
 
 	began := time.Now()

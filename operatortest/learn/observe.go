@@ -34,7 +34,7 @@ type run struct {
 	gone  []string
 	state state.Snapshot
 	// confined means that the operator listed or watched its custom resources in all namespaces, and that the kit showed
-	// it only those in its own.
+	// it only those in the run's namespace.
 	confined bool
 	// writes holds the writes that took effect, without Events and Leases.
 	writes []traffic.Request

@@ -56,7 +56,7 @@ func isOwn(role string, bound []string) bool {
 	if len(bound) > 0 {
 		return slices.Contains(bound, role)
 	}
-	// kubebuilder gives these names to the roles that an administrator grants to users.
+	// kubebuilder gives names with these suffixes to the roles that an administrator grants to users.
 	return !slices.ContainsFunc([]string{"-admin-role", "-editor-role", "-viewer-role"}, func(suffix string) bool { return strings.HasSuffix(role, suffix) })
 }
 

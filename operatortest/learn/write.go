@@ -28,7 +28,8 @@ type page struct {
 	OtherRoles []string
 	// Gone lists objects that the operator created and that were deleted, or being deleted, at the end.
 	Gone []string
-	// Unmet describes the conditions that were not True at the end. The file shows them only if none was True.
+	// Unmet describes the conditions that were not True at the end. The file shows them only if no condition was True
+	// and the status had neither a phase nor a state.
 	Unmet []string
 }
 
@@ -48,8 +49,8 @@ func (c child) Kind() string       { return c.kind.Kind }
 func (c child) Generated() bool    { return len(c.name) == 0 && c.second != nil }
 func (c child) Once() bool         { return c.second == nil }
 
-// Name returns the likeliest expression for the child's name. If the name is generated, so that no expression can give
-// it, Name returns the expression that means "no such child".
+// Name returns the likeliest expression for the child's name. If there is none, for example because only one run
+// created the child, Name returns the expression that means "no such child".
 func (c child) Name() string {
 	if len(c.name) == 0 {
 		return `""`
@@ -174,7 +175,7 @@ children:
     {{yaml .What}}: {{yaml .Patch}}{{if .Default}} # the field has its default value: remove this patch if the operator does not set the field{{end}}
   {{- end}}
   {{- else}}
-  # No simple field was found that the API server allows to change. Add a patch that the operator must undo:
+  # No simple field was found that the API server lets you change. Add a patch that the operator must undo:
   # drift: {another size: {spec: {size: 2}}}
   {{- end}}
 {{- end}}
