@@ -17,7 +17,7 @@ import (
 // successor has done other work. The Lease can't prevent that. So either the API server must refuse the write,
 // because of the resourceVersion in it, or the successor must repair what the write did.
 type lateWrite struct {
-	// what completes "a late write …".
+	// what completes "a write …".
 	what string
 	// isOne reports whether a request is such a write; ofResources and ofChildren say what the request is about.
 	isOne func(request traffic.Request, ofResources, ofChildren bool) bool

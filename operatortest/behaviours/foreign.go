@@ -79,7 +79,7 @@ func unchanged(ctx context.Context, t *trial.Trial, foreign *unstructured.Unstru
 	return nil
 }
 
-// content returns the part of an object that its owner controls: everything but the metadata and the status.
+// content returns everything in an object except the metadata and the status.
 func content(object *unstructured.Unstructured) map[string]any {
 	fields := maps.Clone(object.Object)
 	delete(fields, "metadata")

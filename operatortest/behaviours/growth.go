@@ -27,7 +27,7 @@ const (
 	// processBallast.
 	blocks      = 2
 	blockRounds = 2
-	// ballast is the size in bytes of an annotation on each resource, which makes a leaked copy show in the memory of this
+	// ballast is how many spaces pad an annotation on each resource, so that a leaked copy shows in the memory of this
 	// process. The API server allows 256 KiB for all annotations of an object.
 	ballast = 200 << 10
 	// processBallast is how many bytes each resource must leave in the memory of an operator's own process to count as a leak.

@@ -107,7 +107,7 @@ var _ = Describe("the test kit", func() {
 	)
 })
 
-var _ = It("the behaviour collision is left out if all children have generated names", func() {
+var _ = It(`the behaviour "collision" is left out if all children have generated names`, func() {
 	Expect(collision.leftOut(gadgetOperator(generatesName))).To(Equal("all children have generated names, which no other object can take"))
 	Expect(collision.leftOut(gadgetOperator(""))).To(BeEmpty())
 	Expect(checkLeftOut(gadgetOperator(generatesName).LeftOut)).To(Succeed())

@@ -47,7 +47,7 @@ func (r *gadgetReconciler) keepDirectly(ctx context.Context, gadget *unstructure
 	return r.keepConfigMap(ctx, gadget)
 }
 
-var _ = pooledIt("the behaviour history also checks the lifecycles of the behaviour crash", func(ctx context.Context, g Gomega) {
+var _ = pooledIt(`the behaviour "history" also checks the lifecycles of the behaviour "crash"`, func(ctx context.Context, g Gomega) {
 	runner, err := trial.NewRunner(ctx, gadgetOperator(startsOver), cluster)
 	g.Expect(err).NotTo(HaveOccurred())
 	defer runner.Close()

@@ -115,8 +115,9 @@ func isRolledOut(deployment *appsv1.Deployment) bool {
 	return status.ObservedGeneration == deployment.Generation && status.UpdatedReplicas == 1 && status.AvailableReplicas == 1 && status.Replicas == 1
 }
 
-// The mutant fails only in the trials with an impossible spec: in all others, the cluster recovers, and the mutant with it.
-// That takes longer than catchTimeout on a busy machine: a controller that has failed to create pods retries with backoff.
+// This operator fails only in the trials with an impossible spec: in all others, the cluster recovers, and the operator
+// with it. On a busy machine, that takes longer than catchTimeout, because a controller that has failed to create pods
+// retries with backoff. So the operator has the usual time limit.
 var _ = pooledIt("an operator that waits for a rollout that can't end is caught", func(ctx context.Context, g Gomega) {
 	runner, err := trial.NewRunner(ctx, serverOperator(true), cluster)
 	g.Expect(err).NotTo(HaveOccurred())

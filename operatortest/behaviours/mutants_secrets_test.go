@@ -120,7 +120,7 @@ var _ = Describe("the test kit", func() {
 	)
 })
 
-var _ = It("trials other than the behaviour's own are searched, too", func(ctx SpecContext) {
+var _ = It(`the behaviour "secrets" also searches trials other than its own`, func(ctx SpecContext) {
 	runner, err := trial.NewRunner(ctx, mutant{lacking: secrets, flaw: logsEncoded}.operator(), cluster)
 	Expect(err).NotTo(HaveOccurred())
 	defer runner.Close()

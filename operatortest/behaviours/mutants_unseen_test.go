@@ -214,7 +214,7 @@ var _ = Describe("the test kit", func() {
 	)
 })
 
-var _ = It("the behaviours drift and collision need an operator with children", func() {
+var _ = It(`the behaviours "drift" and "collision" need an operator with children`, func() {
 	Expect(drift.needsChild).To(BeTrue())
 	Expect(collision.needsChild).To(BeTrue())
 })

@@ -15,15 +15,15 @@ import (
 	"example.com/operator-workshop/operatortest/testcluster"
 )
 
-// roleVariable selects which specs the test binary runs. A test sets it when it starts the binary again, to see how
-// the specs of that role end.
+// roleVariable selects which specs the test binary runs. Tests that start the binary again set it, to see how the specs
+// of that role end.
 const (
 	roleVariable = "OPERATORTEST_ROLE"
 	roleBroken   = "broken"
 	roleReported = "reported"
 )
 
-// specTimeout bounds a spec's waits.
+// specTimeout bounds the quick specs.
 const specTimeout = 30 * time.Second
 
 var cluster = &testcluster.Cluster{

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// specTimeout bounds a spec's waits.
+// specTimeout bounds most specs; the one that starts several clusters may take twice as long.
 const specTimeout = 30 * time.Second
 
 var cluster = &Cluster{
