@@ -12,13 +12,13 @@ import (
 )
 
 // Correct operators whose resources also have a condition that another controller owns. The kit can't know who owns the
-// condition Stalled, which kstatus interprets, so isStalled leaves out that check.
+// condition Stalled, which kstatus interprets, so isStalled leaves out converges/kstatus.
 const (
 	isAudited mutation = "leaves alone the condition Audited of another controller"
 	isStalled mutation = "leaves alone the condition Stalled of another controller"
 )
 
-// stalls sets Stalled itself, in the same write as Ready, and doesn't leave out the check.
+// stalls sets Stalled itself, in the same write as Ready, and doesn't leave out converges/kstatus.
 const stalls mutation = "has a condition Stalled that is True, beside Ready"
 
 // auditors contains the conditions that the other controller sets.

@@ -97,7 +97,7 @@ type Cluster struct {
 	// plane is the control plane of this process, or nil. If it is shared, the next process uses it, too.
 	plane  *controlplane.ControlPlane
 	shared bool
-	// Existing means that the cluster outlives the tests.
+	// Existing means that the tests run on the cluster that KUBECONFIG names.
 	Existing bool
 	// kinds are the namespaced kinds that the definitions define.
 	kinds []schema.GroupVersionKind
@@ -108,7 +108,7 @@ type Cluster struct {
 
 // Start starts the cluster and installs its definitions and webhooks. It returns
 // when the nodes are ready and the controllers are running. If it fails, it leaves nothing
-// running.
+// running, except perhaps a shared control plane.
 func (c *Cluster) Start(ctx context.Context) error {
 	if c.dir != "" {
 		return errors.New("start the test cluster: it has been started before")
