@@ -85,6 +85,6 @@ func TestLearnNeedsTheDashes(t *testing.T) {
 		command := newLearnCommand()
 		command.SetArgs(append([]string{"--crd", shell + "crd.yaml", "--sample", shell + "sample.yaml", "-o", filepath.Join(t.TempDir(), "new.yaml")}, args...))
 		command.SilenceErrors, command.SilenceUsage = true, true
-		NewWithT(t).Expect(command.Execute()).To(MatchError(HavePrefix(`say how to start the operator after "--"`)))
+		NewWithT(t).Expect(command.Execute()).To(MatchError(HavePrefix(`after "--", give the command that starts the operator`)))
 	}
 }

@@ -89,7 +89,8 @@ func collide(ctx context.Context, runner *trial.Runner, collision collisionCase,
 	})
 }
 
-// childTemplates returns the sample's children whose names are not generated. Other trials create them as someone else's.
+// childTemplates returns the sample's children whose names are not generated. Other trials create them as someone
+// else's.
 func childTemplates(ctx context.Context, runner *trial.Runner) (templates []*unstructured.Unstructured, err error) {
 	err = runner.Reference(ctx, "the children of the sample", func(ctx context.Context, t *trial.Trial) error {
 		resource := runner.Resource(nil)

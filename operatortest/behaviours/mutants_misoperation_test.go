@@ -29,7 +29,7 @@ const (
 	leavesFormer  mutation = "leaves the ConfigMap with a former name behind after another one was refused"
 	endsOnRefusal mutation = "exits when a write is refused"
 	hammers       mutation = "retries without a pause what is refused"
-	claimsPods    mutation = "says that a gadget is ready without waiting for its pods"
+	claimsPods    mutation = "doesn't wait for its pods before it says that a gadget is ready"
 	countsPods    mutation = "counts pods that do not run"
 	condemns      mutation = "gives up on a gadget whose image can't be pulled"
 	hidesMissing  mutation = "waits for a Secret, and reports nothing"

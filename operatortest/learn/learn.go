@@ -43,7 +43,7 @@ func (o Options) Check() error {
 	case o.Sample == "":
 		return errors.New("use --sample to name a file with a resource whose spec the operator can fulfil")
 	case len(o.Command) == 0:
-		return errors.New(`say how to start the operator after "--", such as: -- ./manager "--namespace={{.Namespace}}"`)
+		return errors.New(`after "--", give the command that starts the operator, such as: -- ./manager "--namespace={{.Namespace}}"`)
 	case o.Timeout <= 0:
 		return fmt.Errorf("--timeout %s: give a positive duration, such as 60s", o.Timeout)
 	}

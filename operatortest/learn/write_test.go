@@ -70,7 +70,7 @@ func TestCheck(t *testing.T) {
 	}{
 		"no definitions":                {func(o *Options) { o.CRDs = nil }, "use --crd"},
 		"no sample":                     {func(o *Options) { o.Sample = "" }, "use --sample"},
-		"no command":                    {func(o *Options) { o.Command = nil }, `say how to start the operator after "--"`},
+		"no command":                    {func(o *Options) { o.Command = nil }, `after "--", give the command that starts the operator`},
 		"no timeout":                    {func(o *Options) { o.Timeout = 0 }, "--timeout 0s: give a positive duration, such as 60s"},
 		"a sample that does not exist":  {func(o *Options) { o.Sample = "absent.yaml" }, "absent.yaml: no such file"},
 		"definitions that do not exist": {func(o *Options) { o.CRDs = []string{"absent"} }, "--crd: stat absent: no such file"},
