@@ -13,7 +13,8 @@ type lifecycle struct {
 	change map[string]any
 	// made and changed are the final states of fresh resources with the sample's spec and with change.
 	made, changed state.Snapshot
-	// remark says which change is tried in place of others that fail. It is empty if the first change that was tried succeeded.
+	// remark says which change is tried in place of others that fail. It is empty if the first change that was tried
+	// succeeded.
 	remark string
 }
 
