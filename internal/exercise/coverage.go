@@ -88,7 +88,7 @@ func specsIn(node ast.Node, container string) (found []suiteTest) {
 	text := strings.TrimSpace(container + " " + literal(call.Args[0]))
 	switch called.Name {
 	case "It", "Specify", "DescribeTable":
-		return []suiteTest{{name: text, spec: true}}
+		return []suiteTest{{name: strings.TrimSuffix(text, ":"), spec: true}}
 	case "Describe", "Context", "When":
 		for _, arg := range call.Args {
 			if body, is := arg.(*ast.FuncLit); is {

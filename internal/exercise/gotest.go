@@ -130,9 +130,9 @@ func (c *Copy) runTests(ctx context.Context, binary, pkg string, args []string) 
 	return output, err
 }
 
-// Environment returns the environment for commands that compile or generate code. With it, Go's tools collect garbage
-// less often than by default, which saves a fifth of their CPU time. The caller's own GOGC takes precedence.
-func Environment() []string { return append([]string{"GOGC=400"}, os.Environ()...) }
+// Environment returns the environment for commands that compile or generate code. With it, Go's tools hardly collect
+// garbage until they use 1 GiB, which saves more than a fifth of their CPU time. The caller's own settings take precedence.
+func Environment() []string { return append([]string{"GOGC=1600", "GOMEMLIMIT=1GiB"}, os.Environ()...) }
 
 // compile builds a package's test binary. If the package does not compile, it returns the compiler's messages. Go does not
 // rebuild an up-to-date binary, so a step's checks of one package compile it only once.
