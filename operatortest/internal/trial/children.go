@@ -76,7 +76,7 @@ func generatedIn(objects []*unstructured.Unstructured, declared operatortest.Chi
 	switch len(found) {
 	case 0:
 		if len(declared.Labels) > 0 {
-			return nil, fmt.Errorf("there is no %s yet with the labels %v that this %s controls, by its UID", declared.Kind.Kind, resource.GetKind(), labels.Set(declared.Labels))
+			return nil, fmt.Errorf("there is no %s yet with the labels %v that this %s controls, by its UID", declared.Kind.Kind, labels.Set(declared.Labels), resource.GetKind())
 		}
 		return nil, fmt.Errorf("there is no %s yet that this %s controls, by its UID", declared.Kind.Kind, resource.GetKind())
 	case 1:
