@@ -6,9 +6,9 @@
 //
 // The packages:
 //
-//	operatortest             the types with which a suite describes its operator
-//	operatortest/testcluster a control plane for the tests of one process
-//	operatortest/behaviours  what every operator must do, one file for each behaviour
+//	operatortest             contains the types with which a suite describes its operator
+//	operatortest/testcluster starts a control plane for the tests, or uses an existing cluster
+//	operatortest/behaviours  tests what every operator must do, with a file for each behaviour
 //	operatortest/process     runs an operator in any language as a process
 //	operatortest/traffic     records one operator's requests, and interferes with them
 //	operatortest/config      reads operatortest.yaml, the description of an operator that runs as a process

@@ -32,7 +32,8 @@ type Operator struct {
 	// its traceback also names the trial.
 	Run func(ctx context.Context, config *rest.Config, options RunOptions) error
 	// Confine is for an operator that watches all namespaces and can't be restricted to one. The kit then redirects its
-	// lists and watches of all namespaces to [RunOptions.Namespace].
+	// lists and watches of all namespaces to [RunOptions.Namespace]. In the trial with two namespaces, the kit shows the
+	// operator both.
 	Confine bool
 	// AllNamespaces means that Run lets the operator watch all namespaces if [RunOptions.Namespace] is empty. The
 	// "neighbours" behaviour then also tries resources of the same name in two namespaces, and the kit shows the operator
@@ -140,7 +141,7 @@ type Operator struct {
 type RunOptions struct {
 	// Namespace is the only namespace that the operator may read and write. In a trial that [Operator.AllNamespaces] permits,
 	// it is empty, which means all namespaces. The name of a cluster-scoped child must contain the resource's name or
-	// namespace. The operator sees only those cluster-scoped resources that belong to its trial.
+	// namespace. If the custom resources are cluster-scoped, the operator lists and watches only those of its trial.
 	Namespace string
 	// Resync is how often the informers pass all objects to the handlers again. Zero means the operator's default.
 	Resync time.Duration

@@ -59,8 +59,8 @@ func (c Command) ServesWebhooks() bool {
 }
 
 // Run runs the operator until the context ends, and returns when its process and everything that it started have ended.
-// If the operator exits without an error after SIGTERM, Run returns nil, even if the signal itself ended the process,
-// or the exit status is 143, as that of a Java virtual machine. If the kit killed the operator, Run returns
+// If the operator exits without an error after SIGTERM, Run returns nil, even if the signal itself ended the process
+// or, as with a Java virtual machine, the exit status is 143. If the kit killed the operator, Run returns
 // traffic.ErrKilled. Once the operator has been started, any other error contains the last lines that it printed.
 func (c Command) Run(ctx context.Context, config *rest.Config, options operatortest.RunOptions) error {
 	dir, err := os.MkdirTemp("", "operatortest-process-")
@@ -102,8 +102,8 @@ func (c Command) Run(ctx context.Context, config *rest.Config, options operatort
 	return started.wait(ctx, c.grace())
 }
 
-// Check returns an error if the operator can't be started, for example because of an unknown placeholder or a missing
-// program.
+// Check returns an error if the command has a fault that is visible without starting it, such as an unknown placeholder
+// or a missing program.
 func (c Command) Check() error {
 	command, err := c.command(valuesOf("", operatortest.RunOptions{LeaderElection: &operatortest.LeaderElection{}, Resync: 1}))
 	if err != nil {

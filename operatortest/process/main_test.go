@@ -105,7 +105,7 @@ func playing(role string) Command {
 	return Command{Args: []string{os.Args[0]}, Env: []string{roleVariable + "=" + role}}
 }
 
-// report makes a request that reports the process and its kubeconfig.
+// report makes a request with the ID of the process and the path of its kubeconfig.
 func report(path string) {
 	kubeconfig := os.Getenv("KUBECONFIG")
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)

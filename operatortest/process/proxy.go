@@ -106,7 +106,7 @@ func (p *proxy) ServeHTTP(writer http.ResponseWriter, request *http.Request) {
 	defer p.inFlight.RUnlock()
 	query := request.URL.Query().Get("watch")
 	switch {
-	case request.Context().Err() != nil: // the proxy has been stopped
+	case request.Context().Err() != nil: // the proxy has been stopped, or the client is gone
 	case !p.knows(request):
 		refuse(writer, http.StatusUnauthorized, metav1.StatusReasonUnauthorized, "use the kubeconfig that the test kit gives to the operator")
 	case namesUser(request.Header):

@@ -18,7 +18,7 @@ import (
 	"example.com/operator-workshop/operatortest/traffic"
 )
 
-// tail is the part of a hundred lines that the error of role "fails" shows.
+// tail is the part of the hundred lines of role "fails" that its error shows.
 func tail() string {
 	var lines strings.Builder
 	for i := 90; i < 100; i++ {
@@ -88,7 +88,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-func TestAKillInsteadOfALongGrace(t *testing.T) {
+func TestAKillDoesNotWaitForTheGrace(t *testing.T) {
 	g := NewWithT(t)
 	server, reports := listener(t)
 	ctx, cancel := context.WithCancelCause(t.Context())

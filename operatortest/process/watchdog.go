@@ -8,8 +8,8 @@ import (
 	"example.com/operator-workshop/internal/procgroup"
 )
 
-// watchdogScript reads the ID of a process group and waits until its standard input ends, as it does when the test process
-// ends, even by kill -9. Then it kills the group and removes the folder.
+// watchdogScript reads the ID of a process group and waits until its standard input ends. That happens when the test
+// process ends, even by kill -9. Then the script kills the group, if it was given one, and removes the folder.
 const watchdogScript = `trap '' HUP INT TERM
 read -r group
 read -r _
@@ -17,8 +17,8 @@ read -r _
 rm -rf "$1"
 `
 
-// watchdog kills an operator whose test process was killed. Linux can send a signal in that case (Pdeathsig), but only
-// to the process itself, not to those that it started.
+// watchdog kills an operator if the test process ends first. Linux can send a signal in that case (Pdeathsig), but only
+// to the operator's process itself, not to those that it started.
 type watchdog struct {
 	command *exec.Cmd
 	leash   io.Writer

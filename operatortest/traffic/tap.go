@@ -1,7 +1,7 @@
 // Package traffic records one operator's requests, and interferes with them. A
 // [Tap] wraps the operator's rest.Config and needs no change to its code: it
 // records every request, and a [Rule] makes it answer, delay, drop or lose some of
-// them. It also holds back watch events, and can make the operator's process look
+// them. It can also hold back watch events, and make the operator's process look
 // as if it had been killed between two requests.
 //
 //	tap := traffic.New()

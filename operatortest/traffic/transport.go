@@ -84,7 +84,7 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 }
 
 // delay sends a request late, even if the operator has ended in the meantime. On a slow network, too, a request that has
-// been sent still arrives after the process or its connection has ended.
+// been sent may arrive after the process or its connection has ended.
 func (t *transport) delay(entry *Request, action Action, request *http.Request) (*http.Response, error) {
 	sent := request.Clone(context.WithoutCancel(request.Context()))
 	if request.Body != nil {

@@ -10,7 +10,7 @@ import (
 
 func TestRefusal(t *testing.T) {
 	cases := map[string]struct{ content, want, err string }{
-		"the first line names the message":     {"# refused: size must be odd\nkind: Widget\n", "size must be odd", ""},
+		"the first line quotes the message":    {"# refused: size must be odd\nkind: Widget\n", "size must be odd", ""},
 		"a file without the line is an error":  {"kind: Widget\n", "", "does not say why it is refused"},
 		"a line without a message is an error": {"# refused:  \nkind: Widget\n", "", "does not say why it is refused"},
 		"only the first line counts":           {"kind: Widget\n# refused: size\n", "", "does not say why it is refused"},
@@ -37,10 +37,10 @@ func TestReadObjects(t *testing.T) {
 		objects int
 		err     string
 	}{
-		"several documents, and comments between": {"# first\n---\nkind: A\n---\n# nothing\n---\nkind: B\n", 2, ""},
-		"a field written twice":                   {"kind: A\nkind: B\n", 0, `key "kind" already set`},
-		"no document":                             {"# nothing\n", 0, "contains no object"},
-		"invalid YAML":                            {"kind: [A\n", 0, "read "},
+		"several documents with comments": {"# first\n---\nkind: A\n---\n# nothing\n---\nkind: B\n", 2, ""},
+		"a field written twice":           {"kind: A\nkind: B\n", 0, `key "kind" already set`},
+		"a file that has no object":       {"# nothing\n", 0, "contains no object"},
+		"invalid YAML":                    {"kind: [A\n", 0, "read "},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

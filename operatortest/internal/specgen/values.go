@@ -131,8 +131,8 @@ func asNumber(value float64) any {
 }
 
 // texts returns no strings if the schema has a pattern, and strings of its format if that is in formatted. Otherwise it
-// returns one of the minimum length, one of the maximum length unless that is long, and one that is a character longer
-// than the first, if it may be.
+// returns the shortest string that isn't empty, one of the maximum length unless that is long, and one that is a
+// character longer than the first, if it may be. If only the empty string is allowed, texts returns that.
 func texts(schema *apiextensionsv1.JSONSchemaProps) []any {
 	if schema.Pattern != "" {
 		return nil
@@ -217,7 +217,7 @@ func (w *walk) exampleObject(at position, schema *apiextensionsv1.JSONSchemaProp
 }
 
 // newItem returns one more item for a list. An object is like the last item, or an example if there is none, except
-// that the list's key gets a value that is not in use yet. Any other item differs from all items in the list.
+// that the list's first key gets a value that is not in use yet. Any other item differs from all items in the list.
 func (w *walk) newItem(at position, schema *apiextensionsv1.JSONSchemaProps, list []any) (any, bool) {
 	items, inner := itemSchema(schema), at.item(len(list))
 	if items == nil {

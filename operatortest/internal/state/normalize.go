@@ -55,7 +55,7 @@ func (n Normalizer) Normalize(object *unstructured.Unstructured, names *strings.
 // testcluster's CreateNamespace.
 var trialNamespace = regexp.MustCompile(`spec-[a-z0-9]{5}`)
 
-// KeyOf returns an object's kind and name, the same in every namespace.
+// KeyOf returns an object's kind and name, in a form that is the same in every namespace.
 func KeyOf(object *unstructured.Unstructured) string {
 	return object.GetKind() + "/" + trialNamespace.ReplaceAllString(object.GetName(), "<namespace>")
 }

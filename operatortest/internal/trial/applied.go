@@ -49,7 +49,8 @@ type appliedParts struct {
 	isPartial bool
 }
 
-// appliedLeaf is a field, or an entry in a list of plain values, that the API server recorded for one of these managers.
+// appliedLeaf is a field, or an entry in a list of plain values, that the API server recorded for a field manager whose
+// name begins with applier.
 type appliedLeaf struct {
 	path  fieldpath.Path
 	value any

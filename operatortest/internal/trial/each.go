@@ -19,7 +19,7 @@ type Case struct {
 	Try  func(context.Context, *Trial) error
 }
 
-// TryAll tries the cases in parallel, and returns the error of the first case in the list that fails.
+// TryAll tries the cases in parallel, and returns the same error as [Each].
 func (runner *Runner) TryAll(ctx context.Context, cases []Case) error {
 	return Each(ctx, len(cases), func(ctx context.Context, i int) error { return runner.Try(ctx, cases[i].Name, cases[i].Try) })
 }

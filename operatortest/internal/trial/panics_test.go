@@ -54,7 +54,7 @@ func TestPanicIn(t *testing.T) {
 	}
 }
 
-// newInstance returns an operator whose panics are caught until the test ends.
+// newInstance returns an operator whose panics are recorded until the test ends.
 func newInstance(t *testing.T, label string) *Instance {
 	tap := traffic.New()
 	made := &Instance{Tap: tap, label: label, log: &operatorLog{dead: tap.Killed}}

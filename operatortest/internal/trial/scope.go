@@ -134,7 +134,7 @@ func (t *Trial) removeClusterScoped(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// confine shows the operator only the cluster-scoped resources that belong to the trial.
+// confine restricts the operator's lists and watches of cluster-scoped resources to those of the trial.
 func (t *Trial) confine(config *rest.Config) *rest.Config {
 	if t.clusterScoped[t.Sample.GroupVersionKind()] {
 		config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &selecting{next: next, trial: t} })

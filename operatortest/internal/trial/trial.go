@@ -165,7 +165,7 @@ func (t *Trial) empty(namespace *corev1.Namespace) error {
 	var errs []error
 	ctx, cancel := context.WithTimeout(context.Background(), testcluster.NamespaceTimeout)
 	defer cancel()
-	// The operator may also put finalizers on objects that it needs, such as a Secret if it makes Secrets, too.
+	// The operator may also put finalizers on objects of a child's kind that it uses but hasn't made, such as a Secret.
 	for _, kind := range append(t.ChildKinds(), t.Sample.GroupVersionKind()) {
 		objects, err := t.List(ctx, kind)
 		errs = append(errs, err)
