@@ -137,9 +137,9 @@ func (c *ControlPlane) scheduler(r record, keys pki) []string {
 	return c.controller(keys, "kube-scheduler", r.Ports.Scheduler)
 }
 
-// kwok opens no port: any user of the machine could read its metrics there, and simulated containers have neither logs
-// nor a shell to serve. --config names the file without its folder, which is kwok's working directory: kwok splits
-// --config at commas, and the folder's path may contain some.
+// kwok opens no port. If it did, any user of the machine could read its metrics; simulated containers have neither logs
+// nor a shell that it could serve. --config names the file without its folder, which is kwok's working directory: kwok
+// splits --config at commas, and the folder's path may contain some.
 func (c *ControlPlane) kwok(r record, keys pki) []string {
 	return []string{
 		"--kubeconfig=" + keys.path("kwok.kubeconfig"), "--config=" + r.Stages, "--manage-all-nodes=true",

@@ -119,7 +119,7 @@ func Scratch() (dir string, end func() error, err error) {
 // Stop ends a control plane made by Start, and removes its folder. Calling it again does nothing.
 func (c *ControlPlane) Stop() error {
 	if c.stop == nil {
-		return errors.New("stop the control plane: Start has not made it, so use Down or Remove")
+		return errors.New("stop the control plane: it was not made by Start, so use Down or Remove")
 	}
 	return c.stop()
 }

@@ -20,7 +20,7 @@ import (
 func TestTheLifeOfAControlPlane(t *testing.T) {
 	g := NewWithT(t)
 	ctx := testContext(t)
-	dir := filepath.Join(t.TempDir(), "my plane, new") // neither the spaces nor the comma must cause problems
+	dir := filepath.Join(t.TempDir(), "my plane, new") // neither the spaces nor the comma may cause problems
 	plane, out := open(t, dir, controlplane.Options{})
 	_, err := plane.Status(ctx)
 	g.Expect(err).To(MatchError(controlplane.ErrNotFound), "before the first Up, there must be no control plane")
@@ -187,7 +187,7 @@ func TestUpAfterAKillAtAnyMoment(t *testing.T) {
 	plane, _ := open(t, dir, controlplane.Options{})
 	there := func(name string) func() bool { return func() bool { return exists(dir, name) } }
 	gone := func(name string) func() bool { return func() bool { return !exists(dir, name) } }
-	// newer waits for a file of the generation that is being created. older waits until the generation in use now is gone.
+	// newer and older return conditions: a file of the next generation exists, or the generation in use now is gone.
 	newer := func(prefix, file string) func() bool {
 		current := generation(dir, prefix)
 		return func() bool { return exists(dir, prefix+strconv.Itoa(current+1), file) }

@@ -25,4 +25,6 @@
 //	lock                locked while a method changes the control plane
 //	run/                a file for each component, locked by its process
 //	logs/               a log for each component, and NAME.log.old from its previous run
+//
+// Package install adds the folder webhook-certificates/, with the webhook server's certificate and key.
 package controlplane

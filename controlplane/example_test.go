@@ -38,7 +38,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return runOperator(ctx, config) // yours
+	return runOperator(ctx, config) // your own function
 }
 
 // runOperator does what envtest can't: it waits until a Deployment's pod is available, and until a namespace is gone.

@@ -114,7 +114,7 @@ func (c *ControlPlane) KubeconfigPath() string { return filepath.Join(c.dir, "ku
 var componentUsers = map[string]User{
 	"kube-controller-manager": {Name: "system:kube-controller-manager"},
 	"kube-scheduler":          {Name: "system:kube-scheduler"},
-	// It acts as the kubelet of every node, which no default role allows.
+	// kwok acts as the kubelet of every node, which no default role allows.
 	"kwok": {Name: "kwok", Groups: []string{"system:masters"}},
 }
 

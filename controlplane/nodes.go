@@ -112,7 +112,7 @@ func (c *ControlPlane) lacking(ctx context.Context, r record) string {
 	}
 	for _, node := range nodes.Items {
 		if !node.schedulable() {
-			return "node " + node.Metadata.Name
+			return "the readiness of node " + node.Metadata.Name
 		}
 	}
 	if err := c.ask(ctx, r, "kube-apiserver", "/api/v1/namespaces/default/serviceaccounts/default", nil); err != nil {

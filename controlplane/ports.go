@@ -45,7 +45,7 @@ func freePorts(n int) ([]int, error) {
 // portFree reports whether the port is free both on the loopback address and on all addresses.
 func portFree(port int) bool { return listen(port) == nil }
 
-// listen returns an error if this process can't listen on the port, both on the loopback address and on all addresses.
+// listen returns an error unless this process can listen on the port, both on the loopback address and on all addresses.
 func listen(port int) error {
 	for _, host := range []string{loopback, ""} {
 		listener, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
@@ -71,10 +71,11 @@ func choosePorts(apiServer int) (ports, error) {
 	return chosen, CheckPort(apiServer)
 }
 
-// CheckPort returns an error if the API server can't have the port: ErrPortTaken, or that this user may not listen there.
+// CheckPort returns an error if the API server can't have the port: ErrPortTaken, or another error if this user may not
+// listen there.
 func CheckPort(port int) error { return explainPort(port, listen(port)) }
 
-// explainPort returns what to do about an error of listen.
+// explainPort turns an error of listen into one that says what to do.
 func explainPort(port int, err error) error {
 	switch {
 	case err == nil:

@@ -34,13 +34,13 @@ const recordFile = "controlplane.json"
 // ErrNotFound means that the folder contains no control plane.
 var ErrNotFound = errors.New("there is no control plane")
 
-// DamagedError means that the folder's content can't be used. Only Remove deletes it.
+// DamagedError means that the folder's content can't be used. Only Remove deletes that content.
 type DamagedError struct{ Reason string }
 
 func (e *DamagedError) Error() string { return "the control plane's folder is damaged: " + e.Reason }
 
-// load reads the record, and checks that some of the keys and certificates that it names, and its data, exist and are
-// not empty.
+// load reads the record, and checks that some of the keys and certificates in use exist and are not empty. If the
+// control plane has been ready before, the same must be true of etcd's data.
 func (c *ControlPlane) load() (record, error) {
 	content, err := os.ReadFile(c.path(recordFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -91,7 +91,7 @@ func (c *ControlPlane) log(component string) string {
 	return filepath.Join(c.dir, "logs", component+".log")
 }
 
-// removeOthers removes the generations of a folder that are not in use.
+// removeOthers removes the files and folders whose names have a prefix, except the one that is used.
 func (c *ControlPlane) removeOthers(prefix, used string) error {
 	entries, err := os.ReadDir(c.dir)
 	if err != nil {

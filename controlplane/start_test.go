@@ -42,9 +42,9 @@ func TestAKilledProcessTakesItsControlPlaneAlong(t *testing.T) {
 	expectNothingLeft(g, dir)
 }
 
-// TestAScratchFolder uses the same control plane twice, as two processes would, and then kills the process that made the
-// folder.
-func TestAScratchFolder(t *testing.T) {
+// TestAKilledProcessTakesItsScratchFolderAlong uses the same control plane twice, as two processes would, and then kills
+// the process that made the folder.
+func TestAKilledProcessTakesItsScratchFolderAlong(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	ctx := testContext(t)
@@ -65,7 +65,7 @@ func TestAScratchFolder(t *testing.T) {
 	expectNothingLeft(g, dir)
 }
 
-func TestTheEndOfAScratchFolder(t *testing.T) {
+func TestEndRemovesAScratchFolder(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)
 	dir, end, err := controlplane.Scratch()

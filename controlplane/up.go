@@ -175,8 +175,8 @@ func (c *ControlPlane) endWrong(ctx context.Context, r record) error {
 	return c.end(ctx, wrong...)
 }
 
-// removePartialData removes the data of a control plane that was never complete if its etcd isn't running or doesn't
-// answer. If etcd was killed while it created its data, it starts again, but never elects itself leader. Nothing is lost,
+// removePartialData removes the data if the control plane was never complete, and etcd isn't running or doesn't answer.
+// An etcd that was killed while it created its data can start again, but may never elect itself leader. Nothing is lost,
 // because Up creates all objects anew.
 func (c *ControlPlane) removePartialData(ctx context.Context, r record) error {
 	if r.Complete {

@@ -35,7 +35,7 @@ func runWithWebhooks(ctx context.Context) error {
 	server := webhook.NewServer(webhook.Options{
 		Host: manifests.Serving.Host, Port: manifests.Serving.Port, CertDir: manifests.Serving.CertDir,
 	})
-	return runOperator(ctx, plane, server) // yours
+	return runOperator(ctx, plane, server) // your own function
 }
 
 // runOperator serves a webhook that denies all requests, and sends one.

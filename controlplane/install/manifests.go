@@ -25,8 +25,8 @@ type Manifests struct {
 	// Webhooks are files and folders with webhook configurations. A reference to a Service in them is replaced with the
 	// address in Serving: the webhook server runs in this process or beside it, not in a pod.
 	Webhooks []string
-	// Scheme decides which definitions get a conversion webhook: those whose types convert through a hub. If nil, it is
-	// client-go's, which has no such types.
+	// Scheme decides which definitions get a conversion webhook: those whose types convert through a hub. If it
+	// is nil, client-go's scheme applies, which has no such types.
 	Scheme *runtime.Scheme
 	// Converts means that the webhook server also converts objects of kinds that aren't in Scheme, at the path that their
 	// definition names.
