@@ -32,8 +32,8 @@ type Operator struct {
 	// its traceback also names the trial.
 	Run func(ctx context.Context, config *rest.Config, options RunOptions) error
 	// Confine is for an operator that watches all namespaces and can't be restricted to one. The kit then redirects its
-	// lists and watches of all namespaces to [RunOptions.Namespace]. In the trial with two namespaces, the kit shows the
-	// operator both.
+	// lists and watches of all namespaces to [RunOptions.Namespace]. In one trial of the "neighbours" behaviour, the kit
+	// shows the operator a second namespace, too.
 	Confine bool
 	// AllNamespaces means that Run lets the operator watch all namespaces if [RunOptions.Namespace] is empty. The
 	// "neighbours" behaviour then also tries resources of the same name in two namespaces, and the kit shows the operator

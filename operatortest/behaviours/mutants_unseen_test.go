@@ -241,7 +241,7 @@ var _ = DescribeTable("a disturbance that changes nothing is noticed", func(ctx 
 				unstructured.RemoveNestedField(object.Object, "data", "theirs")
 			}
 		},
-		`expected the patch {"data":{"theirs":"kept"}} of Child.Foreign to change a compared field of ConfigMap settings`),
+		`expected the patch {"data":{"theirs":"kept"}} to change a compared field of ConfigMap settings`),
 	Entry("a declared child that the sample does not have", drift,
 		func(operator *operatortest.Operator) {
 			operator.Children = append(operator.Children, operatortest.Child{

@@ -37,7 +37,7 @@ func (t *Tap) setPast(shown *past) {
 	t.past = shown
 }
 
-// fromPast changes a list as ShowPast specifies, if it was called. It returns an answer to send instead of the API
+// fromPast changes a list as ShowPast specifies, while the past is shown. It returns an answer to send instead of the API
 // server's, or nil.
 func (t *Tap) fromPast(request *http.Request, parsed *Request) *Answer {
 	t.mu.Lock()

@@ -16,7 +16,7 @@ import (
 
 // Child returns a declared child, or nil if the resource should have none. It returns an error if the child does not
 // exist, is being deleted, or is not controlled by the resource. A cluster-scoped child of a namespaced resource needs
-// no controller.
+// no controller reference.
 func (t *Trial) Child(ctx context.Context, declared operatortest.Child, resource *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	name := declared.NameFor(resource)
 	if name == "" {

@@ -9,7 +9,7 @@ import (
 )
 
 // ParallelTrials is how many of an operator's trials may run in parallel, across all behaviours. Trials mostly wait for
-// the cluster, so there may be more of them than cores. Trials for whose results others wait don't count.
+// the cluster, so there may be more of them than cores. Trials whose results others wait for don't count.
 const ParallelTrials = 12
 
 // Case is one trial of a behaviour.
@@ -29,8 +29,8 @@ type allKey struct{}
 // WithAll makes [Each] continue after a failure, and report all failures.
 func WithAll(ctx context.Context) context.Context { return context.WithValue(ctx, allKey{}, true) }
 
-// Each calls a function for 0 to n-1, several in parallel, and returns the error of the failed call with the lowest
-// number. A failure ends only the calls with higher numbers, so the result doesn't depend on which call is quicker.
+// Each calls a function with the numbers 0 to n-1, several in parallel, and returns the error of the failed call with the
+// lowest number. A failure ends only the calls with higher numbers, so the result doesn't depend on which call is quicker.
 // With [WithAll], a failure ends no other call, and the error names the other failures, too.
 func Each(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
 	if ctx.Value(allKey{}) != nil {

@@ -65,9 +65,9 @@ func (t *Trial) Touch(ctx context.Context, resource *unstructured.Unstructured) 
 	return nil
 }
 
-// PatchForeign writes to a child fields that belong to others, and returns the patches. It fails if Normalize hides
-// one, because every later comparison would miss it. It also adds others' parts by server-side apply; [Trial.State] checks
-// that they stay.
+// PatchForeign writes to a child fields that belong to others, and returns the patches. It fails if comparisons leave out
+// what a patch changes, because they would all miss its loss. It also adds others' parts by server-side apply;
+// [Trial.State] checks that they stay.
 func (t *Trial) PatchForeign(ctx context.Context, declared operatortest.Child, child *unstructured.Unstructured) ([]string, error) {
 	patches := []string{ForeignPatch}
 	for _, what := range slices.Sorted(maps.Keys(declared.Foreign)) {
@@ -83,8 +83,8 @@ func (t *Trial) PatchForeign(ctx context.Context, declared operatortest.Child, c
 			return nil, err
 		}
 		if !differs {
-			return nil, fmt.Errorf("expected the patch %s of Child.Foreign to change a compared field of %s %s\n"+
-				"found none: Operator.Normalize removes it", patch, child.GetKind(), child.GetName())
+			return nil, fmt.Errorf("expected the patch %s to change a compared field of %s %s\n"+
+				"found none: Operator.Normalize or the kit itself leaves the field out of comparisons", patch, child.GetKind(), child.GetName())
 		}
 	}
 	return patches, t.applyForeign(ctx, declared, child)

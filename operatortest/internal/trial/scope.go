@@ -23,7 +23,7 @@ import (
 // one cluster, so the names of cluster-scoped objects contain the name of the trial's namespace, and a label on the
 // resources restricts the operator to those of its trial.
 
-// trialLabel is that label.
+// trialLabel is the label that restricts an operator to the cluster-scoped resources of its trial.
 const trialLabel = "operatortest.example.com/trial"
 
 // templateMark replaces the trial's namespace in a template.

@@ -149,7 +149,7 @@ func (runner *Runner) FreshOf(ctx context.Context, known *specgen.Specs, spec ma
 	}
 	found, err := runner.Fresh(ctx, spec)
 	if err != nil {
-		return nil, fmt.Errorf("the spec %s is valid by its schema (if it can't be met, declare Operator.Values): %w", specgen.OneLine(spec), err)
+		return nil, fmt.Errorf("the schema allows the spec %s (if it can't be met, declare Operator.Values): %w", specgen.OneLine(spec), err)
 	}
 	return found, nil
 }

@@ -182,7 +182,7 @@ func (s *store) follow(namespace string) {
 	s.followed[namespace] = []version{}
 }
 
-// unfollow deletes the recorded versions.
+// unfollow ends the recording for a namespace, and deletes the versions recorded so far.
 func (s *store) unfollow(namespace string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

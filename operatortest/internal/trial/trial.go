@@ -25,7 +25,7 @@ type Trial struct {
 	*Runner
 	// Cluster is the Runner's, with a client that records what the trial writes.
 	Cluster recordedCluster
-	// began is when the trial began. acts lists what the kit has done since then, apart from starting and ending operators.
+	// began is when the trial began. acts lists what the kit has written to the cluster since then.
 	began     time.Time
 	actsMu    sync.Mutex
 	acts      []report.Entry
@@ -44,7 +44,7 @@ type Trial struct {
 	secrets   *secretWatch
 	// beside is the Trial for a second namespace. It is nil if there is no such namespace.
 	beside *Trial
-	// first is set in the Trial for a second namespace: the Trial for the first one.
+	// first is the Trial for the first namespace. It is set only in the Trial for a second one.
 	first *Trial
 	// last is the condition of the last ConvergeTo. It is nil if the trial has changed something since then.
 	last func(context.Context) error
