@@ -110,8 +110,8 @@ func (c *ControlPlane) hangs(ctx context.Context, r record, component string, pi
 	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// heartbeatOver reports whether kwok is stopped by a signal, or hasn't renewed any node's Lease for too long. kwok has no
-// port to ask.
+// heartbeatOver reports whether kwok is stopped by a signal, or hasn't renewed any node's Lease for too long. kwok has
+// no port to ask.
 func (c *ControlPlane) heartbeatOver(ctx context.Context, r record, pid int) bool {
 	// ps uses the same letters for states on Linux and on macOS: T is a stopped process.
 	if state, err := exec.CommandContext(ctx, "ps", "-o", "state=", "-p", strconv.Itoa(pid)).Output(); err == nil && strings.HasPrefix(string(state), "T") {

@@ -27,8 +27,8 @@ import (
 // limit bounds one test. A control plane starts within seconds, but takes longer under load.
 const limit = 4 * time.Minute
 
-// commandVariable makes the test binary run one command on a control plane. It contains a verb such as up and, unless the
-// verb makes a folder itself, the folder, each on its own line.
+// commandVariable makes the test binary run one command on a control plane. It contains a verb such as up and, unless
+// the verb makes a folder itself, the folder, each on its own line.
 const commandVariable = "CONTROLPLANE_TEST_COMMAND"
 
 func TestMain(m *testing.M) {

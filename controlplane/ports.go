@@ -45,7 +45,8 @@ func freePorts(n int) ([]int, error) {
 // portFree reports whether the port is free both on the loopback address and on all addresses.
 func portFree(port int) bool { return listen(port) == nil }
 
-// listen returns an error unless this process can listen on the port, both on the loopback address and on all addresses.
+// listen returns an error unless this process can listen on the port, both on the loopback address and on all
+// addresses.
 func listen(port int) error {
 	for _, host := range []string{loopback, ""} {
 		listener, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))

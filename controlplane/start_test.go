@@ -42,8 +42,8 @@ func TestAKilledProcessTakesItsControlPlaneAlong(t *testing.T) {
 	expectNothingLeft(g, dir)
 }
 
-// TestAKilledProcessTakesItsScratchFolderAlong uses the same control plane twice, as two processes would, and then kills
-// the process that made the folder.
+// TestAKilledProcessTakesItsScratchFolderAlong uses the same control plane twice, as two processes would, and then
+// kills the process that made the folder.
 func TestAKilledProcessTakesItsScratchFolderAlong(t *testing.T) {
 	t.Parallel()
 	g := NewWithT(t)

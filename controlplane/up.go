@@ -176,8 +176,8 @@ func (c *ControlPlane) endWrong(ctx context.Context, r record) error {
 }
 
 // removePartialData removes the data if the control plane was never complete, and etcd isn't running or doesn't answer.
-// An etcd that was killed while it created its data can start again, but may never elect itself leader. Nothing is lost,
-// because Up creates all objects anew.
+// An etcd that was killed while it created its data can start again, but may never elect itself leader. Nothing is
+// lost, because Up creates all objects anew.
 func (c *ControlPlane) removePartialData(ctx context.Context, r record) error {
 	if r.Complete {
 		return nil

@@ -65,8 +65,8 @@ func (t *Trial) Touch(ctx context.Context, resource *unstructured.Unstructured) 
 	return nil
 }
 
-// PatchForeign writes to a child fields that belong to others, and returns the patches. It fails if comparisons leave out
-// what a patch changes, because they would all miss its loss. It also adds others' parts by server-side apply;
+// PatchForeign writes to a child fields that belong to others, and returns the patches. It fails if comparisons leave
+// out what a patch changes, because they would all miss its loss. It also adds others' parts by server-side apply;
 // [Trial.State] checks that they stay.
 func (t *Trial) PatchForeign(ctx context.Context, declared operatortest.Child, child *unstructured.Unstructured) ([]string, error) {
 	patches := []string{ForeignPatch}

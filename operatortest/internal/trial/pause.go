@@ -41,7 +41,7 @@ type pause struct {
 // activity changes whenever something happens in a trial.
 type activity struct {
 	requests, events, instances, stopped, version int
-	// busy means that an operator is starting, waits for a reply, or can't see what happens.
+	// busy means that an operator is starting, is waiting for a reply, or can't see what happens.
 	busy bool
 }
 

@@ -48,8 +48,8 @@ func (t *Trial) prepare(ctx context.Context) error {
 	return nil
 }
 
-// Prepared returns the objects that Operator.Prepare created in the namespace of one of the trials. They are known once a
-// trial has begun.
+// Prepared returns the objects that Operator.Prepare created in the namespace of one of the trials. They are known once
+// a trial has begun.
 func (runner *Runner) Prepared() []client.Object {
 	runner.mu.Lock()
 	defer runner.mu.Unlock()

@@ -39,8 +39,8 @@ func (runner *Runner) serveWebhooks(ctx context.Context) error {
 	})
 }
 
-// stopServing stops the operator that serves the webhooks, and waits until it has ended, for at most Operator.Timeout. It
-// ignores errors.
+// stopServing stops the operator that serves the webhooks, and waits until it has ended, for at most Operator.Timeout.
+// It ignores errors.
 func (t *Trial) stopServing() {
 	_ = t.clear(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: t.Namespace}})
 	for _, instance := range t.instances {
