@@ -104,7 +104,7 @@ func (c *ControlPlane) Restore(ctx context.Context, path string) error {
 	return c.up(ctx)
 }
 
-// RenewCertificates replaces the certificate authorities and all certificates: kubeconfigs handed out before no longer
+// RenewCertificates replaces the certificate authorities and all certificates: previously issued kubeconfigs no longer
 // work. The data is kept, and service accounts' tokens stay valid. The file at KubeconfigPath is replaced, too.
 func (c *ControlPlane) RenewCertificates(ctx context.Context) error {
 	unlock, err := c.lock(ctx)

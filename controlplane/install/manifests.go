@@ -140,7 +140,7 @@ func requireNew(ctx context.Context, cluster client.Client, webhooks envtest.Web
 	for _, each := range configurations(webhooks) {
 		err := cluster.Get(ctx, client.ObjectKeyFromObject(each), each.DeepCopyObject().(client.Object))
 		if err == nil {
-			return fmt.Errorf("the cluster already has webhooks named %s, whose requests would come here instead: stop their operator, or delete them", each.GetName())
+			return fmt.Errorf("the cluster already has webhooks named %s, whose requests would come to this process instead: stop their operator, or delete them", each.GetName())
 		}
 		if !apierrors.IsNotFound(err) {
 			return fmt.Errorf("look for the webhooks %s: %w", each.GetName(), err)

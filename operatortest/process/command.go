@@ -113,9 +113,9 @@ func (c Command) Check() error {
 	if command.Err != nil {
 		return command.Err
 	}
-	if !filepath.IsAbs(program) {
+	if !filepath.IsAbs(program) { // it has a slash: exec.Command has already looked up any other name on the PATH
 		var err error
-		if program, err = filepath.Abs(filepath.Join(c.Dir, program)); err != nil { // a name without a slash is looked up on the PATH
+		if program, err = filepath.Abs(filepath.Join(c.Dir, program)); err != nil {
 			return err
 		}
 	}

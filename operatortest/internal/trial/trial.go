@@ -34,7 +34,7 @@ type Trial struct {
 	user string
 	// id identifies the trial, as in its Record.
 	id string
-	// Foreign holds the UIDs of the objects that the operator didn't make.
+	// Foreign holds the UIDs of the known objects that the operator didn't make.
 	Foreign map[types.UID]bool
 	// applied is what others have added to children, by the children's UIDs.
 	applied map[types.UID]appliedParts
