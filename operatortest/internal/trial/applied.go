@@ -97,7 +97,7 @@ func (t *Trial) usuallyApplied(child *unstructured.Unstructured) map[string]any 
 }
 
 // appliedToPods returns a part that adds an annotation to a pod template, as "kubectl rollout restart" does, and a
-// variable to its first container, as "kubectl set env" does.
+// variable to its first container, as "kubectl set env" does. It omits what Operator.LeftOut names.
 func (t *Trial) appliedToPods(child *unstructured.Unstructured, path ...string) map[string]any {
 	template := map[string]any{}
 	if !t.LeftOut(AppliedAnnotations) {

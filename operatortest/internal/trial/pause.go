@@ -147,8 +147,8 @@ func (t *Trial) outside(ctx context.Context) (string, error) {
 }
 
 // othersAct reports whether one of Kubernetes' controllers still has something to do: bring a child, such as a
-// Deployment whose pods are not ready, to its desired state, or delete an object. If a list fails, it returns true.
-// othersAct asks the API server, because the Runner's store may not show a new child yet.
+// Deployment whose pods are not ready, to its desired state, or delete an object. If a list fails,
+// othersAct returns true. It asks the API server, because the Runner's store may not show a new child yet.
 func (t *Trial) othersAct(ctx context.Context) bool {
 	for _, each := range t.both() {
 		resources, err := each.List(ctx, t.Sample.GroupVersionKind())
