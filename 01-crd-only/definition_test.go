@@ -36,7 +36,7 @@ var _ = Describe("a common mistake in a definition", func() {
 			To(MatchError(ContainSubstring("spec.versions[0].schema.openAPIV3Schema: Required value")))
 	}, SpecTimeout(specTimeout))
 
-	It("is refused in strict mode, and otherwise ignored, if shortNames has a lowercase n", func(ctx SpecContext) {
+	It("is refused in strict mode, and otherwise ignored, if shortNames has a lower-case n", func(ctx SpecContext) {
 		definition := parse(smallDefinition)
 		set(definition, []any{"ms"}, "spec", "names", "shortnames")
 		Expect(cluster.Client.Create(ctx, definition.DeepCopy(), client.DryRunAll, strict)).

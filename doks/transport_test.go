@@ -29,7 +29,7 @@ func TestAuthentication(t *testing.T) {
 		"the right one without a scheme":    {fullToken, "GET", 401, "unauthorized", "Unable to authenticate you."},
 		"a read-only token on a write":      {"Bearer " + readToken, "PUT", 403, "forbidden", "You are not authorized to perform this operation."},
 		"a read-only token on a read":       {"Bearer " + readToken, "GET", 200, "", ""},
-		"the scheme in small letters":       {"bearer " + fullToken, "GET", 200, "", ""},
+		"the scheme in lower-case letters":  {"bearer " + fullToken, "GET", 200, "", ""},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -132,7 +132,7 @@ type GuestbookStatus struct {
 // +kubebuilder:printcolumn:name="Alias",type=string,priority=1,JSONPath=`.spec.alias`
 // +kubebuilder:printcolumn:name="Settings",type=string,priority=1,JSONPath=`.spec.configMapName`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$')",message="metadata.name must be at most 63 lower case letters, digits and '-', and begin with a letter: it is also the name of a Service"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$')",message="metadata.name must be at most 63 lower-case letters, digits and '-', and begin with a letter: it is also the name of a Service"
 //
 //workshop:markers 3.3b +kubebuilder:validation
 //workshop:markers 3.3c +kubebuilder:subresource:scale +kubebuilder:selectablefield +kubebuilder:printcolumn

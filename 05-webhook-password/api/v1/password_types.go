@@ -29,7 +29,7 @@ type PasswordSpec struct {
 	// +optional
 	//workshop:markers 5.1a
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="spec.secretName must be a DNS subdomain: lower case letters, digits, '-' and '.'"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="spec.secretName must be a DNS subdomain: lower-case letters, digits, '-' and '.'"
 	SecretName string `json:"secretName,omitempty"`
 
 	// Policy describes what the password must be like. When the policy changes, the operator makes a new password.
@@ -111,9 +111,9 @@ type LetterCase string
 
 // The letter cases.
 const (
-	// CaseMixed allows capital and small letters.
+	// CaseMixed allows upper-case and lower-case letters.
 	CaseMixed LetterCase = "Mixed"
-	// CaseLower allows small letters only, for systems that ignore case.
+	// CaseLower allows lower-case letters only, for systems that ignore case.
 	CaseLower LetterCase = "Lower"
 )
 

@@ -23,7 +23,7 @@ func (s *PasswordSpec) ValidateSecretName(path *field.Path) field.ErrorList {
 	if s.SecretName == "" || len(validation.IsDNS1123Subdomain(s.SecretName)) == 0 {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(path, s.SecretName, "must be a DNS subdomain: lower case letters, digits, '-' and '.', at most 253 characters")}
+	return field.ErrorList{field.Invalid(path, s.SecretName, "must be a DNS subdomain: lower-case letters, digits, '-' and '.', at most 253 characters")}
 }
 
 // Validate returns an error for each value in the policy that is out of bounds, missing, unknown or a duplicate.

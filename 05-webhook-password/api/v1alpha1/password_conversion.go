@@ -114,7 +114,7 @@ func hubSpec(spec PasswordSpec) secretv1.PasswordSpec {
 
 // spokeSpec translates a spec of v1 as far as this version has fields for it. It always writes the counts, because a
 // missing one would get its default. A spec from an annotation may be invalid: if a class occurs twice, spokeSpec takes
-// the first count, and it translates any letter case other than Mixed to small letters.
+// the first count, and it translates any letter case other than Mixed to lower-case letters.
 //
 //workshop:step 5.12b
 func spokeSpec(spec secretv1.PasswordSpec) PasswordSpec {

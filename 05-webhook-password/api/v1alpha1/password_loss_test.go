@@ -38,7 +38,7 @@ func sayTheSame() map[string]twins {
 				Case: secretv1.CaseMixed, Repeat: secretv1.RepeatForbidden,
 			},
 		),
-		"small letters only": pair(
+		"lower-case letters only": pair(
 			PasswordSpec{Length: 20, Digits: new(int32(0)), Symbols: new(int32(0)), CaseSensitive: new(false)},
 			secretv1.PasswordPolicy{Length: 20, Require: []secretv1.Requirement{}, Case: secretv1.CaseLower, Repeat: secretv1.RepeatAllowed},
 		),

@@ -33,7 +33,7 @@ type PasswordSpec struct {
 	// +kubebuilder:validation:Maximum=128
 	Symbols *int32 `json:"symbols,omitempty"`
 
-	// CaseSensitive allows capital letters as well as small ones.
+	// CaseSensitive allows upper-case letters as well as lower-case ones.
 	// +optional
 	// +kubebuilder:default=true
 	CaseSensitive *bool `json:"caseSensitive,omitempty"`

@@ -32,9 +32,9 @@ func require(digits, symbols int32) []secretv1.Requirement {
 
 func TestGenerate(t *testing.T) {
 	tests := map[string]func(*secretv1.PasswordPolicy){
-		"the defaults":       nil,
-		"digits and symbols": func(p *secretv1.PasswordPolicy) { p.Length, p.Require = 128, require(64, 64) },
-		"small letters only": func(p *secretv1.PasswordPolicy) { p.Length, p.Require, p.Case = 128, nil, secretv1.CaseLower },
+		"the defaults":            nil,
+		"digits and symbols":      func(p *secretv1.PasswordPolicy) { p.Length, p.Require = 128, require(64, 64) },
+		"lower-case letters only": func(p *secretv1.PasswordPolicy) { p.Length, p.Require, p.Case = 128, nil, secretv1.CaseLower },
 		"no character twice": func(p *secretv1.PasswordPolicy) {
 			p.Length, p.Require, p.Repeat = 92, require(10, 30), secretv1.RepeatForbidden
 		},
@@ -93,7 +93,7 @@ func TestCheck(t *testing.T) {
 			},
 			want: []string{"spec.policy.length: Invalid value: 53: leaves 53 characters for letters, but there are only 52, and none may repeat"},
 		},
-		"more small letters than there are": {
+		"more lower-case letters than there are": {
 			change: func(p *secretv1.PasswordPolicy) {
 				p.Length, p.Require, p.Case, p.Repeat = 27, nil, secretv1.CaseLower, secretv1.RepeatForbidden
 			},

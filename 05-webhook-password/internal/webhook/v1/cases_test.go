@@ -72,8 +72,8 @@ func policyCases() map[string]admissionCase {
 		"31 symbols once":                {new: password("new", policy(60, 0, 31), once), refused: "spec.policy.require[1].count: Invalid value: 31: " + tooManySymbols},
 		"52 letters once":                {new: password("new", policy(52, 0, 0), once), secretName: "new"},
 		"53 letters once":                {new: password("new", policy(53, 0, 0), once), refused: "spec.policy.length: Invalid value: 53: leaves 53 characters for letters, " + manyLetters},
-		"26 small letters once":          {new: password("new", policy(26, 0, 0), lower, once), secretName: "new"},
-		"27 small letters once":          {new: password("new", policy(27, 0, 0), lower, once), refused: "spec.policy.length: Invalid value: 27: leaves 27 characters for letters, " + manySmall},
+		"26 lower-case letters once":     {new: password("new", policy(26, 0, 0), lower, once), secretName: "new"},
+		"27 lower-case letters once":     {new: password("new", policy(27, 0, 0), lower, once), refused: "spec.policy.length: Invalid value: 27: leaves 27 characters for letters, " + manySmall},
 		"every character once":           {new: password("new", policy(92, 10, 30), once), secretName: "new"},
 		"every small character once":     {new: password("new", policy(66, 10, 30), lower, once), secretName: "new"},
 		"one letter more than there are": {new: password("new", policy(93, 10, 30), once), refused: "leaves 53 characters for letters, " + manyLetters},
@@ -85,20 +85,20 @@ func policyCases() map[string]admissionCase {
 // strengthCases has cases on both sides of the limit of 64 bits.
 func strengthCases() map[string]admissionCase {
 	return map[string]admissionCase{
-		"8 letters":                 {new: password("new", policy(8, 0, 0)), warning: "spec.policy promises passwords of only 45 bits", secretName: "new"},
-		"11 letters":                {new: password("new", policy(11, 0, 0)), warning: "of only 62 bits", secretName: "new"},
-		"12 letters":                {new: password("new", policy(12, 0, 0)), secretName: "new"},
-		"13 small letters":          {new: password("new", policy(13, 0, 0), lower), warning: "of only 61 bits", secretName: "new"},
-		"14 small letters":          {new: password("new", policy(14, 0, 0), lower), secretName: "new"},
-		"19 digits":                 {new: password("new", policy(19, 19, 0)), warning: "of only 63 bits", secretName: "new"},
-		"20 digits":                 {new: password("new", policy(20, 20, 0)), secretName: "new"},
-		"13 symbols":                {new: password("new", policy(13, 0, 13)), warning: "of only 63 bits", secretName: "new"},
-		"14 symbols":                {new: password("new", policy(14, 0, 14)), secretName: "new"},
-		"15 small letters once":     {new: password("new", policy(15, 0, 0), lower, once), warning: "of only 63 bits", secretName: "new"},
-		"16 small letters once":     {new: password("new", policy(16, 0, 0), lower, once), secretName: "new"},
-		"14 symbols once":           {new: password("new", policy(14, 0, 14), once), warning: "of only 63 bits", secretName: "new"},
-		"weak and impossible":       {new: password("new", policy(11, 11, 0), once), refused: tooManyDigits, warning: "of only 23 bits"},
-		"8 characters of all kinds": {new: password("new", policy(8, 2, 2)), warning: "of only 39 bits", secretName: "new"},
+		"8 letters":                  {new: password("new", policy(8, 0, 0)), warning: "spec.policy promises passwords of only 45 bits", secretName: "new"},
+		"11 letters":                 {new: password("new", policy(11, 0, 0)), warning: "of only 62 bits", secretName: "new"},
+		"12 letters":                 {new: password("new", policy(12, 0, 0)), secretName: "new"},
+		"13 lower-case letters":      {new: password("new", policy(13, 0, 0), lower), warning: "of only 61 bits", secretName: "new"},
+		"14 lower-case letters":      {new: password("new", policy(14, 0, 0), lower), secretName: "new"},
+		"19 digits":                  {new: password("new", policy(19, 19, 0)), warning: "of only 63 bits", secretName: "new"},
+		"20 digits":                  {new: password("new", policy(20, 20, 0)), secretName: "new"},
+		"13 symbols":                 {new: password("new", policy(13, 0, 13)), warning: "of only 63 bits", secretName: "new"},
+		"14 symbols":                 {new: password("new", policy(14, 0, 14)), secretName: "new"},
+		"15 lower-case letters once": {new: password("new", policy(15, 0, 0), lower, once), warning: "of only 63 bits", secretName: "new"},
+		"16 lower-case letters once": {new: password("new", policy(16, 0, 0), lower, once), secretName: "new"},
+		"14 symbols once":            {new: password("new", policy(14, 0, 14), once), warning: "of only 63 bits", secretName: "new"},
+		"weak and impossible":        {new: password("new", policy(11, 11, 0), once), refused: tooManyDigits, warning: "of only 23 bits"},
+		"8 characters of all kinds":  {new: password("new", policy(8, 2, 2)), warning: "of only 39 bits", secretName: "new"},
 	}
 }
 
@@ -154,19 +154,19 @@ func deleteCases() map[string]admissionCase {
 // alphaCases are sent in v1alpha1, so the API server converts them first.
 func alphaCases() map[string]admissionCase {
 	return map[string]admissionCase{
-		"v1alpha1: the defaults":          {new: alpha("new", 20, 5, 0)},
-		"v1alpha1: 10 digits once":        {new: alpha("new", 30, 10, 0, alphaOnce)},
-		"v1alpha1: 11 digits once":        {new: alpha("new", 30, 11, 0, alphaOnce), refused: "spec.policy.require[0].count: Invalid value: 11: " + tooManyDigits},
-		"v1alpha1: 31 symbols once":       {new: alpha("new", 60, 0, 31, alphaOnce), refused: tooManySymbols},
-		"v1alpha1: 53 letters once":       {new: alpha("new", 53, 0, 0, alphaOnce), refused: "leaves 53 characters for letters, " + manyLetters},
-		"v1alpha1: 26 small letters once": {new: alpha("new", 26, 0, 0, alphaOnce, alphaLower)},
-		"v1alpha1: 27 small letters once": {new: alpha("new", 27, 0, 0, alphaOnce, alphaLower), refused: manySmall},
-		"v1alpha1: 8 letters":             {new: alpha("new", 8, 0, 0), warning: "of only 45 bits"},
-		"v1alpha1: another length":        {old: alpha("longer", 20, 5, 0), new: alpha("longer", 21, 5, 0)},
-		"v1alpha1: an impossible length":  {old: alpha("too-long", 52, 0, 0, alphaOnce), new: alpha("too-long", 53, 0, 0, alphaOnce), refused: manyLetters},
-		"v1alpha1: an ordinary one":       {old: alpha("ordinary-alpha", 20, 5, 0)},
-		"v1alpha1: a protected one":       {old: alpha("protected-alpha", 20, 5, 0, alphaProtected), refused: protected, forbidden: true},
-		"v1alpha1: no letter is needed":   {new: alpha("new", 10, 10, 0, alphaOnce), warning: "of only 21 bits"},
+		"v1alpha1: the defaults":               {new: alpha("new", 20, 5, 0)},
+		"v1alpha1: 10 digits once":             {new: alpha("new", 30, 10, 0, alphaOnce)},
+		"v1alpha1: 11 digits once":             {new: alpha("new", 30, 11, 0, alphaOnce), refused: "spec.policy.require[0].count: Invalid value: 11: " + tooManyDigits},
+		"v1alpha1: 31 symbols once":            {new: alpha("new", 60, 0, 31, alphaOnce), refused: tooManySymbols},
+		"v1alpha1: 53 letters once":            {new: alpha("new", 53, 0, 0, alphaOnce), refused: "leaves 53 characters for letters, " + manyLetters},
+		"v1alpha1: 26 lower-case letters once": {new: alpha("new", 26, 0, 0, alphaOnce, alphaLower)},
+		"v1alpha1: 27 lower-case letters once": {new: alpha("new", 27, 0, 0, alphaOnce, alphaLower), refused: manySmall},
+		"v1alpha1: 8 letters":                  {new: alpha("new", 8, 0, 0), warning: "of only 45 bits"},
+		"v1alpha1: another length":             {old: alpha("longer", 20, 5, 0), new: alpha("longer", 21, 5, 0)},
+		"v1alpha1: an impossible length":       {old: alpha("too-long", 52, 0, 0, alphaOnce), new: alpha("too-long", 53, 0, 0, alphaOnce), refused: manyLetters},
+		"v1alpha1: an ordinary one":            {old: alpha("ordinary-alpha", 20, 5, 0)},
+		"v1alpha1: a protected one":            {old: alpha("protected-alpha", 20, 5, 0, alphaProtected), refused: protected, forbidden: true},
+		"v1alpha1: no letter is needed":        {new: alpha("new", 10, 10, 0, alphaOnce), warning: "of only 21 bits"},
 	}
 }
 

@@ -43,7 +43,7 @@ func TestWebhookAndSchemaAgreeOnBounds(t *testing.T) {
 	tests := map[string][]change{
 		"the defaults": nil, "no list": {counts("")}, "no case": {letters("")}, "no repetition": {repeat("")},
 		"an unknown letter case": {letters("Other")}, "an unknown repetition": {repeat("Other")},
-		"small letters": {lower}, "characters once": {once, policy(20, 5, 0)},
+		"lower-case letters": {lower}, "characters once": {once, policy(20, 5, 0)},
 		"a name": {secretName("login.shop-1")}, "a name with a capital": {secretName("Login")}, "a name with a path": {secretName("NOT/a name")},
 		"a name that ends in a hyphen": {secretName("login-")}, "a name with an empty part": {secretName("a..b")}, "a name with a line feed": {secretName("a\n")},
 		"a name that just fits": {secretName(strings.Repeat("a", 253))}, "a name that is too long": {secretName(strings.Repeat("a", 254))},

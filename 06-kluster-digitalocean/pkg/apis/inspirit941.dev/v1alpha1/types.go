@@ -80,7 +80,8 @@ const (
 	ReasonPaused = "Paused"
 	// ReasonOrphaned: the Kluster is deleted, but its cluster stays. This reason occurs only in an event.
 	ReasonOrphaned = "Orphaned"
-	// ReasonNameTaken: the account has a cluster with that name but without this Kluster's tag.
+	// ReasonNameTaken: the account has a cluster named spec.name, and the operator finds none with this Kluster's tag.
+	// For a moment, it may be the Kluster's own new cluster, which the cloud's list does not show yet.
 	ReasonNameTaken = "NameTaken"
 	// ReasonRefused: the cloud refuses what the spec asks for.
 	ReasonRefused = "Refused"
