@@ -4,22 +4,23 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ConditionReady is the type of a Foo's only condition: True while all replicas
-// of the Foo's Deployment are up to date and available.
+// ConditionReady is the type of the only condition that the controller sets. It is True while the Foo can have its
+// Deployment, and exactly the desired number of replicas exist, all of them up to date and available.
 const ConditionReady = "Ready"
 
 // Reasons of the condition Ready.
 const (
 	// ReasonDeploymentAvailable goes with True: the Deployment has rolled out.
 	ReasonDeploymentAvailable = "DeploymentAvailable"
-	// ReasonDeploymentProgressing goes with False: the Deployment is rolling out, or being deleted to be recreated.
+	// ReasonDeploymentProgressing goes with False: the Deployment is rolling out, some of its replicas are
+	// unavailable, or it is being removed, and a new one follows.
 	ReasonDeploymentProgressing = "DeploymentProgressing"
 	// ReasonDeploymentStalled goes with False: the Deployment reports that it makes no progress.
 	ReasonDeploymentStalled = "DeploymentStalled"
 	// ReasonDeploymentRefused goes with False: the API server refuses the Deployment, for example because of a quota or a policy.
 	ReasonDeploymentRefused = "DeploymentRefused"
-	// ReasonErrResourceExists goes with False: a Deployment with the name in spec.deploymentName exists, but this Foo
-	// doesn't control it, or its selector isn't the Foo's.
+	// ReasonErrResourceExists goes with False: a Deployment with the name in spec.deploymentName exists, but neither this
+	// Foo nor a deleted Foo of the same name controls it; or this Foo controls it, but its selector isn't the Foo's.
 	ReasonErrResourceExists = "ErrResourceExists"
 )
 
@@ -94,12 +95,12 @@ type FooSpec struct {
 
 // FooStatus is the state that the controller observed.
 type FooStatus struct {
-	// Replicas is the number of the Deployment's pods that exist, available or not.
+	// Replicas is the number of the Deployment's pods that exist, available or not; 0 while the Foo can't have it.
 	// Autoscalers read it through the scale subresource.
 	// +optional
 	Replicas int32 `json:"replicas,omitempty"`
 
-	// AvailableReplicas is the number of the Deployment's pods that are available.
+	// AvailableReplicas is the number of the Deployment's pods that are available; 0 while the Foo can't have it.
 	// +optional
 	AvailableReplicas int32 `json:"availableReplicas,omitempty"`
 

@@ -13,10 +13,10 @@ import (
 //
 // FooStatus is the state that the controller observed.
 type FooStatusApplyConfiguration struct {
-	// Replicas is the number of the Deployment's pods that exist, available or not.
+	// Replicas is the number of the Deployment's pods that exist, available or not; 0 while the Foo can't have it.
 	// Autoscalers read it through the scale subresource.
 	Replicas *int32 `json:"replicas,omitempty"`
-	// AvailableReplicas is the number of the Deployment's pods that are available.
+	// AvailableReplicas is the number of the Deployment's pods that are available; 0 while the Foo can't have it.
 	AvailableReplicas *int32 `json:"availableReplicas,omitempty"`
 	// Selector finds the Deployment's pods. Autoscalers read it through the scale subresource.
 	Selector *string `json:"selector,omitempty"`
