@@ -5,29 +5,31 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// ConditionReady is the type of the only condition that the controller sets. It is True while neither the
-// Deployment nor the Service is blocked, exactly the desired number of pods exist, and all of them are ready and were
-// created from the current settings. Pods that are terminating or have finished don't count.
+// ConditionReady is the type of the only condition that the controller sets. It is True while the ConfigMap
+// exists, neither the Deployment nor the Service is blocked, exactly the desired number of pods exist, and all of them
+// are ready and were created from the current settings. Pods that are terminating or have finished don't count.
 const ConditionReady = "Ready"
 
 // Reasons of the condition Ready.
 const (
 	// ReasonAvailable goes with True: all pods serve the page.
 	ReasonAvailable = "Available"
-	// ReasonProgressing goes with False: pods are being created, replaced or removed, or the Deployment or the Service is
-	// being replaced.
+	// ReasonProgressing goes with False: pods are being created, replaced or removed, or are not ready, or the Deployment
+	// or the Service is being replaced.
 	ReasonProgressing = "Progressing"
 	// ReasonStalled goes with False: the Deployment reports that it makes no progress.
 	ReasonStalled = "Stalled"
 	// ReasonConfigMapNotFound goes with False: the ConfigMap that spec.configMapName
 	// names does not exist. The controller leaves running pods as they are.
 	ReasonConfigMapNotFound = "ConfigMapNotFound"
-	// ReasonDeploymentTaken goes with False: there is a Deployment of the Guestbook's name that the Guestbook does not
-	// control.
+	// ReasonDeploymentTaken goes with False: there is a Deployment of the Guestbook's name that neither the Guestbook
+	// nor a deleted Guestbook of the same name controls.
 	ReasonDeploymentTaken = "DeploymentTaken"
-	// ReasonServiceTaken goes with False: there is a Service of the Guestbook's name that the Guestbook does not control.
+	// ReasonServiceTaken goes with False: there is a Service of the Guestbook's name that neither the Guestbook nor a
+	// deleted Guestbook of the same name controls.
 	ReasonServiceTaken = "ServiceTaken"
-	// ReasonRefused goes with False: the API server refuses the Deployment or the Service, for example because of a quota.
+	// ReasonRefused goes with False: the API server refuses the Deployment or the Service, for example because of a quota or a
+	// policy.
 	ReasonRefused = "Refused"
 )
 
@@ -88,7 +90,8 @@ type GuestbookStatus struct {
 	// +listType=atomic
 	Standby []string `json:"standby,omitempty"`
 
-	// Replicas is the number of pods that exist. Autoscalers read it through the scale subresource.
+	// Replicas is the number of pods that exist, except those that are terminating or have finished.
+	// Autoscalers read it through the scale subresource.
 	// +optional
 	//workshop:step 3.3a
 	Replicas int32 `json:"replicas,omitempty"`
@@ -117,7 +120,7 @@ type GuestbookStatus struct {
 
 // Guestbook asks for a page that visitors can sign, served by some pods.
 //
-// Its Deployment and its Service have the same name. The name of a Service has at
+// Its Deployment and its Service have the Guestbook's name. The name of a Service has at
 // most 63 characters and, before Kubernetes 1.36, must begin with a letter.
 //
 // +kubebuilder:object:root=true

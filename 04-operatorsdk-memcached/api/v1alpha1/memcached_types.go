@@ -17,7 +17,7 @@ const (
 	// object has the name of a child, because clients might find that object instead.
 	ConditionAvailable = "Available"
 	// ConditionProgressing is True while pods are being created, replaced or removed, or
-	// a child is being replaced. It is False while ConditionDegraded is True.
+	// are not ready, or a child is being replaced. It is False while ConditionDegraded is True.
 	ConditionProgressing = "Progressing"
 	// ConditionDegraded is True while the Memcached differs from its spec and
 	// the operator can't fix that by itself.
@@ -30,19 +30,20 @@ const (
 	ReasonEnoughPods = "EnoughPods"
 	// ReasonTooFewPods: too few pods are ready.
 	ReasonTooFewPods = "TooFewPods"
-	// ReasonRollingOut: pods are being created, replaced or removed, or a child is being replaced.
+	// ReasonRollingOut: pods are being created, replaced or removed, or are not ready, or a child is being replaced.
 	ReasonRollingOut = "RollingOut"
 	// ReasonRolledOut: exactly the desired pods exist, and all of them are ready and match the spec. Pods that are
 	// terminating or have finished don't count.
 	ReasonRolledOut = "RolledOut"
-	// ReasonNameTaken: an object has the name of a child, but the Memcached does not control it.
+	// ReasonNameTaken: an object has the name of a child, but neither the Memcached nor a deleted Memcached of the same
+	// name controls the object.
 	ReasonNameTaken = "NameTaken"
 	// ReasonRefused: the API server refuses a child, for example because of a quota or a policy.
 	ReasonRefused = "Refused"
 	// ReasonStalled: the Deployment reports that it makes no progress.
 	ReasonStalled = "Stalled"
-	// ReasonPodsFailing: a pod's container can't start, or it isn't ready and has exited several times, most recently
-	// within the last ten minutes.
+	// ReasonPodsFailing: the container of a pod of the current revision can't start, or it isn't ready and has exited
+	// several times, most recently within the last ten minutes.
 	ReasonPodsFailing = "PodsFailing"
 	// ReasonAsExpected: nothing is wrong.
 	ReasonAsExpected = "AsExpected"
@@ -104,7 +105,8 @@ type MemcachedStatus struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Nodes"
 	Nodes []string `json:"nodes,omitempty"`
 
-	// Replicas is the number of pods that exist. Autoscalers read it through the scale subresource.
+	// Replicas is the number of pods that exist, except those that are terminating or have finished.
+	// Autoscalers read it through the scale subresource.
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Pods",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:podCount"}
 	Replicas int32 `json:"replicas,omitempty"`
