@@ -89,7 +89,7 @@ func cloudError(err error) error {
 	case cloud.Unauthorized:
 		return &blockedError{reason: klusterv1alpha1.ReasonTokenRejected, message: message, credentials: true}
 	case cloud.NameTaken:
-		return &blockedError{reason: klusterv1alpha1.ReasonNameTaken, message: message + ": it is not this Kluster's, and stays as it is"}
+		return &blockedError{reason: klusterv1alpha1.ReasonNameTaken, message: message + ": unless it is this Kluster's, it stays as it is"}
 	case cloud.Refused:
 		return &blockedError{reason: klusterv1alpha1.ReasonRefused, message: message}
 	case cloud.Busy:

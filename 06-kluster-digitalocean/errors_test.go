@@ -30,7 +30,7 @@ func TestCloudError(t *testing.T) {
 		wantCredentials  bool
 	}{
 		"the token is wrong":           {err: &cloud.Error{Problem: cloud.Unauthorized, Message: "who?"}, wantReason: klusterv1alpha1.ReasonTokenRejected, wantMessage: "who?", wantCredentials: true},
-		"the name is taken":            {err: &cloud.Error{Problem: cloud.NameTaken, Message: "exists"}, wantReason: klusterv1alpha1.ReasonNameTaken, wantMessage: "exists: it is not this Kluster's"},
+		"the name is taken":            {err: &cloud.Error{Problem: cloud.NameTaken, Message: "exists"}, wantReason: klusterv1alpha1.ReasonNameTaken, wantMessage: "exists: unless it is this Kluster's"},
 		"the spec is refused":          {err: &cloud.Error{Problem: cloud.Refused, Message: "too many"}, wantReason: klusterv1alpha1.ReasonRefused, wantMessage: "too many"},
 		"something is not found":       {err: &cloud.Error{Problem: cloud.NotFound, Message: "no such."}, wantReason: klusterv1alpha1.ReasonUnavailable, wantMessage: "no such.", wantTransient: true},
 		"the cloud is busy for a time": {err: &cloud.Error{Problem: cloud.Busy, Message: "wait", RetryAfter: time.Minute}, wantReason: klusterv1alpha1.ReasonUnavailable, wantMessage: "wait", wantRequeueAfter: time.Minute},

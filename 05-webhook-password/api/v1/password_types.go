@@ -137,7 +137,8 @@ type Rotation struct {
 	After string `json:"after,omitempty"`
 }
 
-// ConditionReady is True while the Secret holds a password that meets the policy.
+// ConditionReady is the type of the only condition that the operator sets. It is True while the Secret holds a password
+// that meets the policy, and nothing blocks the Password.
 const ConditionReady = "Ready"
 
 // The reasons of the condition Ready.
@@ -149,11 +150,13 @@ const (
 	// ReasonNameChanged: the Password already has a Secret of another name. Change the name in the spec
 	// back, or delete that Secret.
 	ReasonNameChanged = "NameChanged"
-	// ReasonNameTaken: a Secret of that name exists, but the Password does not control it.
+	// ReasonNameTaken: a Secret named EffectiveSecretName exists, but neither the Password nor a deleted Password of the
+	// same name controls it.
 	ReasonNameTaken = "NameTaken"
 	// ReasonRefused: the API server refuses the Secret, for example because of a quota or a policy of the cluster.
 	ReasonRefused = "Refused"
-	// ReasonReplacing: the former Secret is being removed, and a new one will follow.
+	// ReasonReplacing: the Secret is being deleted, or belongs to a deleted Password of the same name; a new one will
+	// follow.
 	ReasonReplacing = "Replacing"
 )
 
@@ -161,7 +164,7 @@ const (
 const (
 	// StateReady: the Secret holds a password that meets the policy.
 	StateReady = "Ready"
-	// StatePending: the former Secret is being removed, and a new one will follow.
+	// StatePending: the Secret is being removed, and a new one will follow.
 	StatePending = "Pending"
 	// StateFailed: the Password is blocked until you change it, or remove what blocks it.
 	StateFailed = "Failed"
@@ -169,7 +172,7 @@ const (
 
 // PasswordStatus reports what the operator has found and done.
 type PasswordStatus struct {
-	// State summarizes the conditions in one word.
+	// State summarizes the condition Ready in one word.
 	// +optional
 	State string `json:"state,omitempty"`
 

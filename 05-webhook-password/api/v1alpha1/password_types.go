@@ -45,7 +45,7 @@ type PasswordSpec struct {
 
 // PasswordStatus reports what the operator has found and done.
 type PasswordStatus struct {
-	// State summarizes the conditions in one word.
+	// State summarizes the condition Ready in one word.
 	// +optional
 	State string `json:"state,omitempty"`
 

@@ -128,11 +128,11 @@ type Problem string
 const (
 	// NotFound: the cloud shows no such cluster or node pool.
 	NotFound Problem = "not found"
-	// NameTaken: the account has a cluster with that name.
+	// NameTaken: the account already has a cluster with the name of the one to create.
 	NameTaken Problem = "name taken"
 	// Unauthorized: the token is wrong, or lacks the permission for this request.
 	Unauthorized Problem = "unauthorized"
-	// Refused: the request is invalid or not allowed; the same request will fail again.
+	// Refused: the request is invalid or not allowed; the same request will fail again, unless something else has changed.
 	Refused Problem = "refused"
 	// Busy: the client has sent too many requests.
 	Busy Problem = "busy"

@@ -5,8 +5,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Finalizer keeps a deleted Kluster until its cluster is gone, or until the operator may leave the cluster behind: with
-// DeletionOrphan, or because the cluster has another owner.
+// Finalizer keeps a deleted Kluster until the cloud has no cluster of it, or until the operator may leave the cluster
+// behind: with DeletionOrphan, or because the cluster has another owner.
 const Finalizer = "inspirit941.dev/cluster"
 
 // TokenFinalizerPrefix is the beginning of the finalizer on the Secret with a Kluster's token. The Kluster's UID
@@ -50,23 +50,28 @@ const TokenSecretType corev1.SecretType = "inspirit941.dev/cloud-token"
 const (
 	// ConditionReady is True while the cluster is running and matches the spec, and its kubeconfig is in the Secret.
 	ConditionReady = "Ready"
-	// ConditionProvisioned is True once the cluster has run. It doesn't say whether the cluster is still running.
+	// ConditionProvisioned is True once the cluster has run, until the Kluster is deleted and its cluster is gone. It
+	// doesn't say whether the cluster is still running.
 	ConditionProvisioned = "Provisioned"
-	// ConditionCredentialsReady is True while the token exists and the cloud accepts it.
+	// ConditionCredentialsReady is True while the token exists, the operator may send it to the cloud, the cloud accepts
+	// it, and it belongs to the cluster's account.
 	ConditionCredentialsReady = "CredentialsReady"
 )
 
 // Reasons of the conditions.
 const (
-	// ReasonRunning: the cluster is running and matches the spec.
+	// ReasonRunning: the cluster is running and matches the spec, and its kubeconfig is in the Secret. As a reason of
+	// Provisioned, it means only that the cluster has run.
 	ReasonRunning = "Running"
-	// ReasonProvisioning: the cloud is creating the cluster.
+	// ReasonProvisioning: the cloud is creating the cluster. As a reason of Provisioned, it means that the operator has
+	// recorded a create intent or an ID, but the cluster has never run.
 	ReasonProvisioning = "Provisioning"
-	// ReasonUpdating: the cloud is changing the node pools or the version to match the spec.
+	// ReasonUpdating: the cloud is changing the node pools to match the spec, or upgrading the cluster.
 	ReasonUpdating = "Updating"
-	// ReasonDeleting: the cloud is deleting the cluster.
+	// ReasonDeleting: the cloud is deleting the cluster, or shows none, but its answers are eventually consistent, so the
+	// operator still waits.
 	ReasonDeleting = "Deleting"
-	// ReasonDeleted: the cloud no longer has a cluster of this deleted Kluster.
+	// ReasonDeleted: the Kluster is deleted, and the cloud has no cluster of it.
 	ReasonDeleted = "Deleted"
 	// ReasonDegraded: the cloud reports that something is wrong with the cluster.
 	ReasonDegraded = "Degraded"
@@ -76,14 +81,14 @@ const (
 	ReasonLost = "Lost"
 	// ReasonNotOwned: this Kluster's tag is not the cluster's only owner tag, so the operator leaves the cluster alone.
 	ReasonNotOwned = "NotOwned"
-	// ReasonPaused: an annotation makes the operator leave the Kluster and its cluster alone.
+	// ReasonPaused: PausedAnnotation makes the operator leave the Kluster and its cluster alone.
 	ReasonPaused = "Paused"
 	// ReasonOrphaned: the Kluster is deleted, but its cluster stays. This reason occurs only in an event.
 	ReasonOrphaned = "Orphaned"
 	// ReasonNameTaken: the account has a cluster named spec.name, and the operator finds none with this Kluster's tag.
 	// For a moment, it may be the Kluster's own new cluster, which the cloud's list does not show yet.
 	ReasonNameTaken = "NameTaken"
-	// ReasonRefused: the cloud refuses what the spec asks for.
+	// ReasonRefused: the cloud refuses a request as invalid or not allowed, usually because of what the spec asks for.
 	ReasonRefused = "Refused"
 	// ReasonUnavailable: the cloud does not respond, fails, asks the operator to wait, or does not show something, such
 	// as a new cluster or a node pool.
@@ -283,7 +288,7 @@ type KlusterStatus struct {
 	// +optional
 	Account string `json:"account,omitempty"`
 
-	// TokenSecret is the Secret with the Kluster's finalizer. The Secret can't disappear before the cluster is deleted.
+	// TokenSecret is the Secret with the Kluster's finalizer. The Secret can't disappear while the Kluster needs it.
 	// +optional
 	TokenSecret string `json:"tokenSecret,omitempty"`
 

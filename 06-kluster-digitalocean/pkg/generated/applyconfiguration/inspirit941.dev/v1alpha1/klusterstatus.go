@@ -18,7 +18,7 @@ type KlusterStatusApplyConfiguration struct {
 	// Account is the account that the cluster is created in, a copy of the annotation inspirit941.dev/external-account.
 	// The operator uses no token of another account.
 	Account *string `json:"account,omitempty"`
-	// TokenSecret is the Secret with the Kluster's finalizer. The Secret can't disappear before the cluster is deleted.
+	// TokenSecret is the Secret with the Kluster's finalizer. The Secret can't disappear while the Kluster needs it.
 	TokenSecret *string `json:"tokenSecret,omitempty"`
 	// Progress is the cluster's state as the cloud reports it, such as "provisioning" or "running".
 	Progress *string `json:"progress,omitempty"`
