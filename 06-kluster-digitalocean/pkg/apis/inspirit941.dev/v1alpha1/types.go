@@ -283,7 +283,7 @@ type KlusterStatus struct {
 	// +optional
 	KlusterID string `json:"klusterID,omitempty"`
 
-	// Account is the account that the cluster is created in, a copy of the annotation inspirit941.dev/external-account.
+	// Account is the account that the cluster is created in, copied once from the annotation inspirit941.dev/external-account.
 	// The operator uses no token of another account.
 	// +optional
 	Account string `json:"account,omitempty"`
