@@ -283,8 +283,8 @@ type KlusterStatus struct {
 	// +optional
 	KlusterID string `json:"klusterID,omitempty"`
 
-	// Account is the account that the cluster is created in, copied once from the annotation inspirit941.dev/external-account.
-	// The operator uses no token of another account.
+	// Account is the account that the cluster is created in, copied once from the annotation
+	// inspirit941.dev/external-account. The operator uses no token of another account.
 	// +optional
 	Account string `json:"account,omitempty"`
 

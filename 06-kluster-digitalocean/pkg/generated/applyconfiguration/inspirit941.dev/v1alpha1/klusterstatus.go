@@ -15,8 +15,8 @@ import (
 type KlusterStatusApplyConfiguration struct {
 	// KlusterID is the cluster's ID in the cloud, a copy of the annotation inspirit941.dev/external-name.
 	KlusterID *string `json:"klusterID,omitempty"`
-	// Account is the account that the cluster is created in, copied once from the annotation inspirit941.dev/external-account.
-	// The operator uses no token of another account.
+	// Account is the account that the cluster is created in, copied once from the annotation
+	// inspirit941.dev/external-account. The operator uses no token of another account.
 	Account *string `json:"account,omitempty"`
 	// TokenSecret is the Secret with the Kluster's finalizer. The Secret can't disappear while the Kluster needs it.
 	TokenSecret *string `json:"tokenSecret,omitempty"`
