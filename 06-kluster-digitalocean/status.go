@@ -145,9 +145,9 @@ func credentialsCondition(kluster *klusterv1alpha1.Kluster, observed observation
 	return newCondition(klusterv1alpha1.ConditionCredentialsReady, metav1.ConditionTrue, klusterv1alpha1.ReasonTokenAccepted, message)
 }
 
-// provisionedCondition keeps the condition True until the Kluster is deleted and its cluster is gone: the condition says
-// that the cluster has run, not that it is still running. The function returns nil if no cluster was requested, or if
-// the Kluster is paused.
+// provisionedCondition keeps the condition True until the Kluster is deleted and its cluster is gone: the condition
+// says that the cluster has run, not that it is still running. The function returns nil if no cluster was requested, or
+// if the Kluster is paused.
 //
 //workshop:step 6.11b
 func provisionedCondition(kluster *klusterv1alpha1.Kluster, observed observation, next result) *metav1.Condition {

@@ -28,8 +28,8 @@ const (
 	// ReasonServiceTaken goes with False: there is a Service of the Guestbook's name that neither the Guestbook nor a
 	// deleted Guestbook of the same name controls.
 	ReasonServiceTaken = "ServiceTaken"
-	// ReasonRefused goes with False: the API server refuses the Deployment or the Service, for example because of a quota or a
-	// policy.
+	// ReasonRefused goes with False: the API server refuses the Deployment or the Service, for example because of a quota
+	// or a policy.
 	ReasonRefused = "Refused"
 )
 
