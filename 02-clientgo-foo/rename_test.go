@@ -18,7 +18,7 @@ import (
 )
 
 var _ = Describe("a change of spec.deploymentName", func() {
-	It("keeps the Deployment that serves until the new one has rolled out", func(ctx SpecContext) {
+	It("keeps the serving Deployment until the new one has rolled out", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		startController(testOptions(namespace))
 		foo := newFoo(namespace, "renamed", "first")

@@ -61,7 +61,7 @@ func (c *controller) reconcile(ctx context.Context, key cache.ObjectName) (time.
 		return c.report(ctx, kluster, observation{}, paused, nil)
 	//workshop:step 6.6b
 	case needsFinalizer(kluster):
-		return 0, c.addFinalizer(ctx, kluster) // the event of this write queues the Kluster again
+		return 0, c.addFinalizer(ctx, kluster) // the watch event for this write queues the Kluster again
 	}
 	//workshop:step 6.13c
 	finished, err := c.isFinished(ctx, kluster)

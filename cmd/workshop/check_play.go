@@ -56,7 +56,7 @@ func (a *app) playDone(cmd *cobra.Command, own *exercise.Copy) error {
 	var differences []*play.Failure
 	options.from = options.solved
 	options.differs = func(difference *play.Failure) { differences = append(differences, difference) }
-	fmt.Fprintf(out, "Playing the chapter up to section %s with your copy, on the classroom cluster.\n", options.solved)
+	fmt.Fprintf(out, "Playing the chapter up to section %s with your copy.\n", options.solved)
 	err = a.play(cmd, options, []string{own.Chapter})
 	if failure, found := errors.AsType[*play.Failure](err); found {
 		found := strings.TrimPrefix(err.Error(), failure.Place+": ")

@@ -173,7 +173,7 @@ func (a *app) checkThen(ctx context.Context, out io.Writer, own *exercise.Copy, 
 		return nil
 	}
 	if play == nil && section != "" && section != finding.Step.Section() && !repeating {
-		fmt.Fprintf(out, "`make stage-%d check PLAY=1` also plays the chapter up to section %s with your copy, on the classroom cluster.\n", own.Number, section)
+		fmt.Fprintf(out, "`make stage-%d check PLAY=1` also plays the chapter up to section %s with your copy.\n", own.Number, section)
 	}
 	printFinding(out, own, finding)
 	return errNotDone

@@ -63,7 +63,7 @@ func checkDisk(r repo.Repo) Check {
 	dir := existingParent(cache)
 	usage, err := disk.Usage(dir)
 	if err != nil {
-		check.Found, check.Remedy = "unknown", fmt.Sprintf("check with `df -h %s` that %s are free", dir, gigabytes(needed))
+		check.Found, check.Remedy = "unknown", fmt.Sprintf("check with `df -h %s` that at least %s is free", dir, gigabytes(needed))
 		return check
 	}
 	check.Found = gigabytes(usage.Free)

@@ -27,7 +27,7 @@ var _ = pooledIt("a flaw in an undisturbed change is reported once", func(ctx co
 	g.Expect(made.Behaviours[1].Failure).To(ContainSubstring(`not tried, because it builds upon the behaviour "update", which has failed`))
 })
 
-var _ = pooledIt("a lifecycle that fails whichever field is changed is reported once", func(ctx context.Context, g Gomega) {
+var _ = pooledIt("a lifecycle that fails no matter which field is changed is reported only once", func(ctx context.Context, g Gomega) {
 	operator := gadgetOperator(keepsFinalizer)
 	operator.Timeout = catchTimeout
 	made, err := Run(ctx, operator, cluster, Options{Only: []string{deletion.name, crash.name, faults.name}})
