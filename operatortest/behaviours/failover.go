@@ -57,7 +57,7 @@ func tryFailover(ctx context.Context, t *trial.Trial, lose func(*trial.Instance)
 	if _, err := t.Establish(ctx, leader, resource); err != nil {
 		return err
 	}
-	second := t.Start(operatortest.RunOptions{LeaderElection: t.Election("second")})
+	second := t.Start(operatortest.RunOptions{LeaderElection: t.LenientElection("second")})
 	spec, err := t.OtherSpec(ctx)
 	if err != nil {
 		return err

@@ -57,7 +57,7 @@ func (w lateWrite) play(ctx context.Context, t *trial.Trial, change map[string]a
 	if err != nil {
 		return err
 	}
-	second := t.Start(operatortest.RunOptions{LeaderElection: t.Election("second")})
+	second := t.Start(operatortest.RunOptions{LeaderElection: t.LenientElection("second")})
 	delayed := &delayedWrite{arrive: make(chan struct{}), begun: make(chan struct{})}
 	arrive := sync.OnceFunc(func() { close(delayed.arrive) })
 	defer arrive()

@@ -28,7 +28,7 @@ type mutant struct {
 func (m mutant) operator() operatortest.Operator {
 	operator := gadgetOperator(m.flaw)
 	switch {
-	case m.lacking.name == secrets.name, m.flaw == trustsMemory, m.flaw == patchesStatus:
+	case m.lacking.name == secrets.name, m.flaw == trustsMemory, m.flaw == patchesStatus, m.flaw == leavesFormer:
 		// These converge, some of them slowly, because requests fail or a second replica has to take over.
 	default:
 		operator.Timeout = catchTimeout

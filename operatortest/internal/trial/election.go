@@ -21,8 +21,8 @@ func (t *Trial) Election(candidate string) *operatortest.LeaderElection {
 	}
 }
 
-// LenientElection returns the options for an election whose outcome doesn't change if the machine stalls briefly, for
-// trials that don't test the election.
+// LenientElection returns the options for a candidate that keeps the Lease even if the machine stalls briefly, for
+// candidates from which a trial doesn't take the Lease.
 func (t *Trial) LenientElection(candidate string) *operatortest.LeaderElection {
 	election := t.Election(candidate)
 	election.LeaseDuration, election.RenewDeadline = 5*leaseDuration, 5*renewDeadline
