@@ -35,7 +35,7 @@ func tryLateWrite(ctx context.Context, runner *trial.Runner, late lateWrite) err
 	if err != nil {
 		return err
 	}
-	return runner.Try(ctx, "a write of the former leader arrives late, "+late.what, func(ctx context.Context, t *trial.Trial) error {
+	return tryElection(ctx, runner, "a write of the former leader arrives late, "+late.what, func(ctx context.Context, t *trial.Trial, leader *trial.Instance) error {
 		if change == nil {
 			t.NotTried = "no change of the spec is known that keeps the children's names: declare Operator.Values for a field that can be changed that way"
 			return nil
@@ -44,14 +44,13 @@ func tryLateWrite(ctx context.Context, runner *trial.Runner, late lateWrite) err
 		if err != nil {
 			return err
 		}
-		return late.play(ctx, t, change, changed)
+		return late.play(ctx, t, leader, change, changed)
 	})
 }
 
 // play changes the spec and delays a write that follows from the change. The successor carries out the change, too,
 // and then the spec is changed back. When the write arrives, it asks for a state that is no longer wanted.
-func (w lateWrite) play(ctx context.Context, t *trial.Trial, change map[string]any, changed state.Snapshot) error {
-	leader := t.Start(operatortest.RunOptions{LeaderElection: t.Election("leader")})
+func (w lateWrite) play(ctx context.Context, t *trial.Trial, leader *trial.Instance, change map[string]any, changed state.Snapshot) error {
 	resource := t.Resource(nil)
 	made, err := t.Establish(ctx, leader, resource)
 	if err != nil {

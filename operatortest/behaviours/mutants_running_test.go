@@ -88,6 +88,8 @@ func runFlawed(ctx context.Context, config *rest.Config, options operatortest.Ru
 	switch mutation {
 	case ignoresLease:
 		options.LeaderElection = nil
+	case losesLease:
+		return runStalled(ctx, config, options, stock)
 	case leavesRunning:
 		go leaveRunning()
 	case neverEnds:

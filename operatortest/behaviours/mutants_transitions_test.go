@@ -45,7 +45,7 @@ var _ = Describe("the test kit", func() {
 // each run.
 func transit(ctx context.Context, mutation mutation) error {
 	operator := gadgetOperator(mutation)
-	operator.Timeout, operator.Seed = catchTimeout, 4
+	operator.Seed = 4
 	runner, err := trial.NewRunner(ctx, operator, cluster)
 	if err != nil {
 		return err

@@ -120,6 +120,19 @@ func (i *Instance) Kill() error {
 	return nil
 }
 
+// Exited reports whether the operator has exited on its own.
+func (i *Instance) Exited() bool {
+	if i.Stopped {
+		return false
+	}
+	select {
+	case <-i.Done:
+		return true
+	default:
+		return false
+	}
+}
+
 // Writes returns the write requests so far, without those of leader election.
 func (i *Instance) Writes() []traffic.Request {
 	var writes []traffic.Request

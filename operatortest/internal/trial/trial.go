@@ -51,6 +51,8 @@ type Trial struct {
 	// Remark says what the trial could not try, for its Record. NotTried is the reason why the trial proves nothing: it had
 	// no effect on the operator.
 	Remark, NotTried string
+	// Void means that the trial proves nothing because something disturbed it, and will be repeated. It isn't recorded.
+	Void bool
 	// BeforeLook checks the operators before each check of the cluster. By default, an operator that has exited on its
 	// own is an error; some trials start another one instead.
 	BeforeLook func() error
@@ -79,7 +81,8 @@ func (runner *Runner) Try(ctx context.Context, name string, experiment func(cont
 	tried := runner.newTrial(id(behaviourOf(ctx), name), namespace.Name)
 	tried.began = began
 	defer func() {
-		if err == nil || ctx.Err() == nil { // otherwise another trial failed, or no one is waiting any more
+		// If the context has ended, another trial has failed, or no one is waiting any more.
+		if !tried.Void && (err == nil || ctx.Err() == nil) {
 			runner.record(ctx, name, tried, err)
 		}
 		if err != nil {
@@ -220,13 +223,8 @@ func (t *Trial) Ended() error {
 		}
 	}
 	for i, instance := range t.instances {
-		if instance.Stopped {
-			continue
-		}
-		select {
-		case <-instance.Done:
+		if instance.Exited() {
 			return errors.Join(fmt.Errorf("operator %d exited on its own", i+1), instance.Err)
-		default:
 		}
 	}
 	return nil
