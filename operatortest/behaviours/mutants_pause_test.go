@@ -57,9 +57,11 @@ var _ = Describe("the test kit", func() {
 	)
 })
 
-// tryTrial runs one trial of a behaviour on an operator that has the usual minute for each wait.
+// tryTrial runs one trial of a behaviour on an operator that has plenty of time for each wait, even on a busy machine.
 func tryTrial(ctx context.Context, g Gomega, flaw mutation, tried behaviour, id string) error {
-	runner, err := trial.NewRunner(ctx, gadgetOperator(flaw), cluster)
+	operator := gadgetOperator(flaw)
+	operator.Timeout = 5 * time.Minute
+	runner, err := trial.NewRunner(ctx, operator, cluster)
 	g.Expect(err).NotTo(HaveOccurred())
 	defer runner.Close()
 	runner.OnlyTrial = tried.name + "/" + id

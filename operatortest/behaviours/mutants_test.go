@@ -15,7 +15,7 @@ import (
 
 // catchTimeout bounds each wait for something that a broken operator never does. On an idle machine, the correct
 // reference operator needs less than a second for it; on a busy one, BeforeSuite raises the bound.
-var catchTimeout = 15 * time.Second
+var catchTimeout = 10 * time.Second
 
 // mutant is an operator with a flaw, the behaviour that it lacks, and a part of the report that the kit must give.
 type mutant struct {
