@@ -64,7 +64,7 @@ func TestProcessNext(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
 	c.processNext(ended)
-	g.Expect(syncs(g, resultSuccess)).To(Equal(successes+1), "a worker whose context has ended must leave its key, because another replica may already be working on it")
+	g.Expect(syncs(g, resultSuccess)).To(Equal(successes+1), "a worker whose context has ended must not sync the key that it has taken, because another replica may already be working on it")
 	c.queue.Add(key)
 	g.Expect(c.queue.Len()).To(Equal(1), "a worker whose context has ended must tell the queue that it is done, too")
 
@@ -164,7 +164,7 @@ func TestWorkersAtTheEnd(t *testing.T) {
 			close(foos.proceed)
 			g.Eventually(ended).Should(Receive(BeNil()))
 			if loses {
-				g.Expect(foos.asked).NotTo(Receive(), "another replica may already be working on this key: a worker whose context has ended must leave it, see processNext in controller.go")
+				g.Expect(foos.asked).NotTo(Receive(), "another replica may already be working on this key: a worker whose context has ended must not sync it, see processNext in controller.go")
 				return
 			}
 			g.Expect(foos.asked).To(Receive(Equal("second")), "the signal must not end the context of the workers: give them leading, see work in controller.go")

@@ -29,7 +29,7 @@ type accounts struct {
 	mu     sync.Mutex
 	known  map[string]*doks.Emulator
 	closed map[string]bool
-	// answers contains functions that may answer requests in place of the emulator, see answer.
+	// answers contains functions that may answer requests in place of the emulator (see answer).
 	answers map[string]func(http.ResponseWriter, *http.Request) bool
 }
 
@@ -96,8 +96,8 @@ func newAccount(namespace string, change func(*doks.Options)) *doks.Emulator {
 	return made
 }
 
-// ServeHTTP passes a request to the account that its token belongs to, unless Fail has closed the account, or a
-// function handles the request, see answer.
+// ServeHTTP passes a request to the account that its token belongs to, unless Fail has closed the account or a function
+// handles the request (see answer).
 func (a *accounts) ServeHTTP(writer http.ResponseWriter, request *http.Request) {
 	namespace := namespaceOf(request)
 	a.mu.Lock()

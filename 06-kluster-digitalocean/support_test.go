@@ -38,7 +38,7 @@ const (
 	clusterPath  = clustersPath + "/*"
 )
 
-// newNamespace creates a namespace for a spec, with two Secrets that hold its account's token, see createTokens.
+// newNamespace creates a namespace for a spec, with two Secrets that hold its account's token (see createTokens).
 func newNamespace(ctx context.Context) string {
 	GinkgoHelper()
 	namespace := cluster.Namespace(ctx)

@@ -33,7 +33,8 @@ import (
 // ErrNotInstalled means that the API server does not serve a kind.
 var ErrNotInstalled = errors.New("the cluster does not know the kind")
 
-// discoveryBackoff retries the first request after a brief failure of the API server: 4 tries in about 2 seconds.
+// discoveryBackoff lets an operator's first request survive a brief failure of the API server: 4 tries in about 2
+// seconds.
 var discoveryBackoff = wait.Backoff{Steps: 4, Duration: 100 * time.Millisecond, Factor: 4}
 
 // CheckInstalled returns ErrNotInstalled if the API server does not serve a resource such as klusters. An informer

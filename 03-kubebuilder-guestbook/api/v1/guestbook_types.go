@@ -47,7 +47,7 @@ const (
 	AliasName    Alias = "Name"
 )
 
-// GuestbookSpec is the desired page.
+// GuestbookSpec describes the desired page.
 type GuestbookSpec struct {
 	// Size is the number of pods that serve the page, 1 to 10.
 	// +optional

@@ -49,7 +49,7 @@ const (
 	ReasonAsExpected = "AsExpected"
 )
 
-// MemcachedSpec is the desired cache.
+// MemcachedSpec describes the desired cache.
 type MemcachedSpec struct {
 	// Size is the number of pods, 1 to 5. Clients spread their keys over the pods,
 	// so each change of the size makes the cache lose some of its keys.

@@ -15,7 +15,7 @@ import (
 	cachev1alpha1 "example.com/operator-workshop/04-operatorsdk-memcached/api/v1alpha1"
 )
 
-// startingImage is an image whose container never finishes starting by itself, see testdata/stages.yaml.
+// startingImage is an image whose container never finishes starting by itself (see testdata/stages.yaml).
 const startingImage = "registry.test/waiting:ContainerCreating"
 
 // needSimulatedPods skips a spec that decides how pods behave, if real kubelets run them.

@@ -10,7 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// The suite searches for secrets at its end, see expectSecrecy.
+// The suite searches for secrets at its end (see expectSecrecy).
 var _ = Describe("the search for leaked secrets", func() {
 	It("sees every text about a Password", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)

@@ -125,8 +125,8 @@ func (r *PasswordReconciler) findSecret(ctx context.Context, password *secretv1.
 	return secret, nil
 }
 
-// lookUp reads a Secret from the API server. It first reads only the metadata, to find out the owner, and then reads
-// the data only if the Secret is the Password's own.
+// lookUp reads a Secret from the API server. It first reads just the metadata, to see who owns the Secret, and reads
+// the data only if the Password does.
 //
 //workshop:step 5.3d
 func (r *PasswordReconciler) lookUp(ctx context.Context, key client.ObjectKey, password *secretv1.Password) (*corev1.Secret, error) {

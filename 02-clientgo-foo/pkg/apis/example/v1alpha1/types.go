@@ -51,7 +51,7 @@ type Foo struct {
 	Status FooStatus `json:"status,omitempty"`
 }
 
-// FooSpec is the Deployment that a Foo asks for.
+// FooSpec describes the Deployment that a Foo asks for.
 type FooSpec struct {
 	// DeploymentName is the name of the Deployment, in the Foo's namespace. After
 	// a change the controller makes the new Deployment first, and removes the old one

@@ -139,7 +139,7 @@ type Kluster struct {
 	Status KlusterStatus `json:"status,omitempty"`
 }
 
-// KlusterSpec is the cluster that a Kluster asks for.
+// KlusterSpec describes the cluster that a Kluster asks for, and what becomes of it when the Kluster is deleted.
 type KlusterSpec struct {
 	// Name is the cluster's name in the cloud, unique in the account. It can't be changed.
 	// +required

@@ -7,7 +7,7 @@ package v1alpha1
 // FooSpecApplyConfiguration represents a declarative configuration of the FooSpec type for use
 // with apply.
 //
-// FooSpec is the Deployment that a Foo asks for.
+// FooSpec describes the Deployment that a Foo asks for.
 type FooSpecApplyConfiguration struct {
 	// DeploymentName is the name of the Deployment, in the Foo's namespace. After
 	// a change the controller makes the new Deployment first, and removes the old one

@@ -11,7 +11,7 @@ import (
 // KlusterSpecApplyConfiguration represents a declarative configuration of the KlusterSpec type for use
 // with apply.
 //
-// KlusterSpec is the cluster that a Kluster asks for.
+// KlusterSpec describes the cluster that a Kluster asks for, and what becomes of it when the Kluster is deleted.
 type KlusterSpecApplyConfiguration struct {
 	// Name is the cluster's name in the cloud, unique in the account. It can't be changed.
 	Name *string `json:"name,omitempty"`
