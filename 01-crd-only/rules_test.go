@@ -232,13 +232,18 @@ func forEachRule(schema *apiextensionsv1.JSONSchemaProps, path string, try func(
 	}
 }
 
-// TestNumberHasAFormat checks the format of spec.number itself: no sample can show it, because the limits are narrower
-// than those of an int32.
-func TestNumberHasAFormat(t *testing.T) {
+// TestNumbersHaveAFormat checks the formats themselves. No object can show them, because other rules allow no number
+// that an int32 can't hold: the limits of spec.number, and a check of the scale subresource.
+func TestNumbersHaveAFormat(t *testing.T) {
+	g := NewWithT(t)
 	mustRead(t)
 	for _, version := range mustDecode(t).Spec.Versions {
-		number := version.Schema.OpenAPIV3Schema.Properties["spec"].Properties["number"]
-		NewWithT(t).Expect(number.Format).To(Equal("int32"), "the format of spec.number in %s", version.Name)
+		ticket := version.Schema.OpenAPIV3Schema.Properties
+		g.Expect(ticket["spec"].Properties["number"].Format).To(Equal("int32"),
+			"spec.number must have the format int32 in %s", version.Name)
+		//workshop:step 1.11
+		g.Expect(ticket["status"].Properties["confirmedSeats"].Format).To(Equal("int32"),
+			"status.confirmedSeats must have the format int32 in %s", version.Name)
 	}
 }
 
