@@ -61,6 +61,8 @@ func TestTheFinalizerComesFirst(t *testing.T) {
 			g.Expect(r.live(t).Finalizers).To(Equal(test.want), "see addFinalizer in metadata.go")
 			g.Expect(sent).To(ConsistOf(And(ContainSubstring(`"uid":"uid-of-front"`), ContainSubstring(`"resourceVersion":"30"`))),
 				"the UID protects a later Kluster with the same name, and the resource version keeps a stale list from being written, see metadata.go")
+			g.Expect(fieldManagers(r.api.Actions())).To(ConsistOf(programName),
+				"the patch must name programName as its field manager, see patchMetadata in metadata.go")
 			g.Expect(kluster.Finalizers).To(Equal(test.finalizers), "the cache's own object must not be changed")
 			g.Expect(r.isStale(kluster)).To(BeTrue(), "until the cache shows this write, another reconcile is useless: call c.wrote, see patchMetadata in metadata.go")
 		})

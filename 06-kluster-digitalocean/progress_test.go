@@ -145,6 +145,8 @@ func TestUpdateStatusWritesOnlyChanges(t *testing.T) {
 	status := statusOf(t, kluster, observedCluster(cloud.StateRunning), running, nil)
 	g.Expect(c.updateStatus(t.Context(), kluster, status)).To(Succeed())
 	g.Expect(clientset.Actions()).To(ConsistOf(HaveField("Verb", "update")), "see updateStatus in status.go")
+	g.Expect(fieldManagers(clientset.Actions())).To(ConsistOf(programName),
+		"the update must name programName as its field manager, see updateStatus in status.go")
 	g.Expect(recorder.Events).To(HaveLen(1), "see announce in status.go")
 	g.Expect(kluster.Status).To(BeZero(), "the cache's own object must not be changed")
 	g.Expect(c.isStale(kluster)).To(BeTrue(), "until the cache shows this write, another reconcile is useless: call c.wrote, see updateStatus in status.go")

@@ -179,3 +179,16 @@ func patches(actions []clienttesting.Action) (found []string) {
 	}
 	return slices.Clip(found)
 }
+
+// fieldManagers returns the field managers of the patches and updates among the actions, in order.
+func fieldManagers(actions []clienttesting.Action) (found []string) {
+	for _, action := range actions {
+		switch write := action.(type) {
+		case clienttesting.PatchActionImpl:
+			found = append(found, write.PatchOptions.FieldManager)
+		case clienttesting.UpdateActionImpl:
+			found = append(found, write.UpdateOptions.FieldManager)
+		}
+	}
+	return found
+}
