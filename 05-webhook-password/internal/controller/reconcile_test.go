@@ -8,6 +8,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -207,6 +208,40 @@ func TestEnsureSecretIsBlocked(t *testing.T) {
 	}
 }
 
+func TestEnsureSecretReportsARefusal(t *testing.T) {
+	refusal := apierrors.NewForbidden(corev1.Resource("secrets"), "database", errors.New("a policy"))
+	faults := interceptor.Funcs{
+		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
+			return refusal
+		},
+		Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+			return refusal
+		},
+	}
+	unlabelled := sealedSecret(t)
+	unlabelled.Labels = nil
+	for name, test := range map[string]struct {
+		objects []client.Object
+		see     string
+	}{
+		"of a new Secret":         {see: "see createSecret in secret.go"},
+		"of a change to a Secret": {objects: []client.Object{unlabelled}, see: "see patchSecret in secret.go"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			reconciler := testReconciler(t, faults, test.objects...)
+			secret, err := reconciler.ensureSecret(t.Context(), storedPassword())
+			blocked, isBlocked := errors.AsType[*blockedError](err)
+			g.Expect(isBlocked).To(BeTrue(), "the error of a refused write should be passed through asRefused, %s; found: %v",
+				test.see, err)
+			g.Expect(blocked.reason).To(Equal(secretv1.ReasonRefused), test.see)
+			g.Expect(blocked.retry).To(MatchError(refusal), test.see)
+			g.Expect(secret != nil).To(Equal(test.objects != nil),
+				"the status must name the Secret that exists, and no Secret that was refused, %s", test.see)
+		})
+	}
+}
+
 func TestEnsureSecretReplacesThePassword(t *testing.T) {
 	tests := map[string]struct {
 		edit func(*secretv1.Password, *corev1.Secret)
@@ -256,8 +291,10 @@ func TestPatchSecretIsRefusedIfTheSecretHasChanged(t *testing.T) {
 	g.Expect(reconciler.Update(t.Context(), changed)).To(Succeed())
 	desired := found.DeepCopy()
 	sign(desired, storedPassword().Spec.Policy, pass, noon)
-	_, err := reconciler.patchSecret(t.Context(), storedPassword(), found, desired, &generateReason{})
+	returned, err := reconciler.patchSecret(t.Context(), storedPassword(), found, desired, &generateReason{})
 	g.Expect(apierrors.IsConflict(err)).To(BeTrue(), "the patch should have an optimistic lock, see patchSecret in secret.go; found: %v", err)
+	asFound := equality.Semantic.DeepEqual(returned, found) // Gomega prints what it compares
+	g.Expect(asFound).To(BeTrue(), "after a failed patch, patchSecret in secret.go must return the Secret as found")
 }
 
 // The API server has the Secret, but the cache doesn't.

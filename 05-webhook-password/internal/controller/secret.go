@@ -152,6 +152,8 @@ func (r *PasswordReconciler) createSecret(ctx context.Context, password *secretv
 		return nil, fmt.Errorf("set the owner of Secret %s: %w", secret.Name, err)
 	}
 	if err := r.Create(ctx, secret); err != nil {
+		//workshop:until 5.4d return nil, fmt.Errorf("create Secret %s: %w", client.ObjectKeyFromObject(secret), err)
+		//workshop:step 5.4d
 		return nil, asRefused(fmt.Errorf("create Secret %s: %w", client.ObjectKeyFromObject(secret), err))
 	}
 	r.announceSecret(ctx, password, secret, reason)
@@ -171,6 +173,8 @@ func (r *PasswordReconciler) patchSecret(ctx context.Context, password *secretv1
 		return found, nil
 	}
 	if err := r.Patch(ctx, desired, client.MergeFromWithOptions(found, client.MergeFromWithOptimisticLock{})); err != nil {
+		//workshop:until 5.4d return found, fmt.Errorf("patch Secret %s: %w", client.ObjectKeyFromObject(found), err)
+		//workshop:step 5.4d
 		return found, asRefused(fmt.Errorf("patch Secret %s: %w", client.ObjectKeyFromObject(found), err))
 	}
 	r.announceSecret(ctx, password, desired, reason)
