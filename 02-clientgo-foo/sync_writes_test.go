@@ -66,9 +66,11 @@ func TestSyncCreatesTheDeployment(t *testing.T) {
 	s := newSyncer(g, t, nil)
 	g.Expect(s.sync(t.Context(), cache.MetaObjectToName(storedFoo()))).To(Succeed())
 	g.Expect(s.kube.Actions()).To(HaveLen(1), "the only write must be the creation of the Deployment that the cache does not show")
-	create, is := s.kube.Actions()[0].(clienttesting.CreateAction)
+	create, is := s.kube.Actions()[0].(clienttesting.CreateActionImpl)
 	g.Expect(is).To(BeTrue())
 	g.Expect(create.GetObject()).To(Equal(newDeployment(storedFoo())))
+	g.Expect(create.GetCreateOptions().FieldManager).To(Equal(programName),
+		"the field manager of the create must be programName, see createDeployment in sync.go")
 
 	err := s.sync(t.Context(), cache.MetaObjectToName(storedFoo()))
 	g.Expect(apierrors.IsAlreadyExists(err)).To(BeTrue(),
@@ -91,6 +93,10 @@ func TestEnsureDeploymentRepairs(t *testing.T) {
 			repaired, err := s.ensureDeployment(t.Context(), storedFoo())
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(verbs(s.kube)).To(Equal(test.want), "ensureDeployment must send these requests and no others, see sync.go")
+			for _, patch := range s.kube.Actions() {
+				g.Expect(patch).To(HaveField("PatchOptions.FieldManager", programName),
+					"the field manager of the patch must be programName, see repairDeployment in sync.go")
+			}
 			g.Expect(repaired).To(HaveField("Spec.Replicas", HaveValue(BeEquivalentTo(3))), "ensureDeployment must return the Deployment as it is after the repair")
 		})
 	}
