@@ -168,6 +168,8 @@ func TestAnnounce(t *testing.T) {
 	available := &metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: examplev1alpha1.ReasonDeploymentAvailable, Message: "100% there"}
 	progressing := &metav1.Condition{Type: "Ready", Status: metav1.ConditionFalse, Reason: examplev1alpha1.ReasonDeploymentProgressing}
 	taken := &metav1.Condition{Type: "Ready", Status: metav1.ConditionFalse, Reason: examplev1alpha1.ReasonErrResourceExists, Message: "taken"}
+	refused := &metav1.Condition{Type: "Ready", Status: metav1.ConditionFalse, Reason: examplev1alpha1.ReasonDeploymentRefused, Message: "quota is 100% used"}
+	stalled := &metav1.Condition{Type: "Ready", Status: metav1.ConditionFalse, Reason: examplev1alpha1.ReasonDeploymentStalled, Message: "timed out"}
 	tests := map[string]struct {
 		before, after *metav1.Condition
 		// want is the expected event, or "" if there must be none.
@@ -179,6 +181,8 @@ func TestAnnounce(t *testing.T) {
 		"a ready Foo rolls out":        {before: available, after: progressing},
 		"a name turns out to be taken": {after: taken, want: "Warning ErrResourceExists taken"},
 		"a name stays taken":           {before: taken, after: taken},
+		"a Deployment is refused":      {before: taken, after: refused, want: "Warning DeploymentRefused quota is 100% used"},
+		"a rollout is stalled":         {before: progressing, after: stalled, want: "Warning DeploymentStalled timed out"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
