@@ -113,6 +113,11 @@ func TestRemoveDeployment(t *testing.T) {
 			g.Expect(preconditions).NotTo(BeNil(), "the deletion must not hit a Deployment that has changed since")
 			g.Expect(preconditions.UID).To(HaveValue(Equal(former.UID)))
 			g.Expect(preconditions.ResourceVersion).To(HaveValue(Equal("20")))
+			// For Deployments, background propagation is the default.
+			if policy := deletion.GetDeleteOptions().PropagationPolicy; policy != nil {
+				g.Expect(*policy).To(Equal(metav1.DeletePropagationBackground),
+					"the deletion must leave the pods to the garbage collector: Orphan keeps them, and Foreground waits for them")
+			}
 		})
 	}
 }
