@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"testing"
@@ -52,7 +53,10 @@ func TestProcessNext(t *testing.T) {
 	retries := syncs(g, resultRetry)
 	failures = syncs(g, resultError)
 	c.foos = brokenLister{err: errStaleCache}
-	g.Expect(c.processNext(t.Context())).To(BeTrue(), "a worker must go on after a failure")
+	logged := &bytes.Buffer{}
+	ctx := klog.NewContext(t.Context(), textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(logged))))
+	g.Expect(c.processNext(ctx)).To(BeTrue(), "a worker must go on after a failure")
+	g.Expect(logged.String()).NotTo(MatchRegexp("(?m)^E"), "an error that isExpected recognises must not be logged as an error")
 	g.Expect(c.queue.NumRequeues(key)).To(Equal(2), "after an expected error, the sync must be retried, as after any other error")
 	g.Expect([]uint64{syncs(g, resultRetry), syncs(g, resultError)}).To(Equal([]uint64{retries + 1, failures}),
 		"an error that isExpected recognises must count as resultRetry, and sync must wrap it with %%w")
