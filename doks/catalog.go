@@ -20,8 +20,8 @@ type choice struct {
 	Slug string `json:"slug"`
 }
 
-// versions returns the versions on offer, newest first. Two have the same minor version, to show that the minor
-// version alone means the newer one.
+// versions returns the versions on offer, newest first. Two have the same minor version, to show that a request for
+// just that minor version, such as 1.36, gets the newer one.
 func versions() []Version {
 	slugs := []string{"1.37.1-do.0", "1.36.5-do.1", "1.36.3-do.0", "1.35.9-do.2", "1.34.12-do.0"}
 	offered := make([]Version, len(slugs))

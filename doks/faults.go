@@ -168,7 +168,8 @@ func (f *faults) add(fault Fault) error {
 	return nil
 }
 
-// hit finds the oldest fault for a request, and counts the hit.
+// hit returns the oldest fault that is due for a request, or nil. It counts the request: against Skip for each fault
+// that lets it pass, and against Count for the fault that it returns.
 func (f *faults) hit(request *http.Request) *Fault {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -187,7 +187,7 @@ func (a *app) environment(cluster classroom.Cluster) []string {
 // half of the packages would be compiled twice. Learners can switch cgo on, for example for `go test -race`.
 func goSettings() []string { return []string{"CGO_ENABLED=" + fromEnvironment("CGO_ENABLED", "0")} }
 
-// chosen returns the variables that make programs use the cluster and bin/, and the settings for go.
+// chosen returns the settings for go, and the variables that make programs use the cluster and bin/.
 func (a *app) chosen(cluster classroom.Cluster) []string {
 	chosen := append(cluster.Environment(), goSettings()...)
 	chosen = append(chosen, "WORKSHOP_CLUSTER="+a.provider, "WORKSHOP_NAME="+a.name)

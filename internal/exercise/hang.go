@@ -39,7 +39,8 @@ func (c *Copy) ended(output string) (place, description string) {
 	return "", ""
 }
 
-// panicMessage returns the first report of a panic or a fatal error, up to the next empty line.
+// panicMessage returns the first report of a panic or a fatal error, up to the next empty line, but at most mostFrames
+// lines.
 func panicMessage(output string) string {
 	at := panicked.FindStringIndex(output)
 	if at == nil {
@@ -85,8 +86,8 @@ type call struct {
 // match those of an operator at rest, which waits for its queue.
 var atWork = regexp.MustCompile(`^(running|runnable|sync\.(RW)?Mutex\.|select \(no cases\)|chan (send|receive) \(nil chan\))`)
 
-// stuck returns the place in the learner's code where a goroutine was at work in most reports of a failed spec, and a
-// description. If there is no such place, both are empty. On a busy machine, even a goroutine that mostly sleeps is
+// stuck returns a place in the learner's code, and a description: in most reports of a failed spec, a goroutine was at
+// work there. If there is no such place, both are empty. On a busy machine, even a goroutine that mostly sleeps is
 // runnable in some of the reports.
 func (c *Copy) stuck(progress [][]progressReport) (place, description string) {
 	for _, reports := range progress {

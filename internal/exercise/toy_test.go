@@ -42,7 +42,7 @@ func toyAt(t *testing.T, root string) *Stage {
 
 func noMake(string, ...string) error { return errors.New("nothing is made here") }
 
-// started returns a new copy of the toy stage, as a learner begins with it.
+// started returns a new copy of the toy stage, in the state in which a learner begins.
 func started(t *testing.T) *Copy {
 	t.Helper()
 	own := newToy(t).Copy(noMake)

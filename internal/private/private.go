@@ -18,8 +18,8 @@ func WriteFile(path string, content []byte) error {
 	return os.Rename(partial, path)
 }
 
-// MakeDir makes a folder that only its owner can enter, and its missing parents. If the folder exists, MakeDir removes
-// other users' permissions.
+// MakeDir makes a folder and its missing parents, which only their owner can enter. If the folder exists, MakeDir
+// removes other users' permissions.
 func MakeDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return Explain(err)

@@ -81,7 +81,7 @@ func secretiveOperator(mutation mutation, operator operatortest.Operator) operat
 	return operator
 }
 
-// setPhase sets a phase instead of the conditions, and the generation to which it applies.
+// setPhase sets a phase, and the generation to which it applies, instead of the conditions.
 func setPhase(gadget *unstructured.Unstructured, conditions []metav1.Condition) {
 	phase := "Refused"
 	if meta.IsStatusConditionTrue(conditions, "Ready") {

@@ -16,7 +16,7 @@ const (
 	trialVariable  = "OPERATORTEST_TRIAL"
 )
 
-// replay returns the command that runs one trial of a suite alone.
+// replay returns the command that runs only one trial of a suite.
 func replay(id string) string {
 	return trialVariable + "=" + id + " go test -ginkgo.label-filter=" + behaviourOf(id)
 }

@@ -29,8 +29,8 @@ type Specs struct {
 	required  map[string]string
 }
 
-// New reads the schema of spec in a version of a definition, and the operator's additions to it. The caller sets
-// Base.
+// New reads the schema of spec from a version of a definition, and adds what the operator declares: Values, Immutable,
+// Fixed and Required. The caller sets Base.
 func New(definition *apiextensionsv1.CustomResourceDefinition, version string, operator operatortest.Operator) (*Specs, error) {
 	schema, err := specSchema(definition, version)
 	if err != nil {
