@@ -64,13 +64,15 @@ func TestSettingsDigest(t *testing.T) {
 func TestApplyCreatesAMissingChild(t *testing.T) {
 	g := NewWithT(t)
 	reconciler := testReconciler(t, interceptor.Funcs{}, newGuestbook())
-	blocker, err := reconciler.apply(t.Context(), storedGuestbook(), missingChild())
+	ctx, logged := recordLog(t)
+	blocker, err := reconciler.apply(ctx, storedGuestbook(), missingChild())
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(blocker).To(BeNil())
 	created := &appsv1.Deployment{}
 	g.Expect(reconciler.Get(t.Context(), requestFor(newGuestbook()).NamespacedName, created)).To(Succeed(), "see apply and create in children.go")
 	g.Expect(metav1.IsControlledBy(created, storedGuestbook())).To(BeTrue(), "the Guestbook must be the controller among the Deployment's owners, see create in children.go")
 	g.Expect(created.Spec.Replicas).To(HaveValue(BeEquivalentTo(2)), "the child's fields must be set first, see create in children.go")
+	g.Expect(logged.String()).To(ContainSubstring("Created"), "create must log Created to the logger in ctx, see create in children.go")
 
 	written, recording := recordWrites()
 	_, err = testReconciler(t, recording, newGuestbook(), created).apply(t.Context(), storedGuestbook(), missingChild())
@@ -89,9 +91,11 @@ func TestApplyReturnsErrors(t *testing.T) {
 	for name, faults := range tests {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			_, err := testReconciler(t, faults).apply(t.Context(), storedGuestbook(), missingChild())
+			ctx, logged := recordLog(t)
+			_, err := testReconciler(t, faults).apply(ctx, storedGuestbook(), missingChild())
 			g.Expect(err).To(MatchError(outage), "the queue must retry, see apply and create in children.go")
 			g.Expect(err).To(MatchError(ContainSubstring("Deployment shop/web")), "the error must name the object")
+			g.Expect(logged.String()).NotTo(ContainSubstring("Created"), "nothing was created, see create in children.go")
 		})
 	}
 }
@@ -208,7 +212,8 @@ func TestPatch(t *testing.T) {
 			deployment := storedChild().object.(*appsv1.Deployment)
 			deployment.ResourceVersion = "40"
 			test.change(deployment)
-			blocker, err := reconciler.patch(t.Context(), childObject{
+			ctx, logged := recordLog(t)
+			blocker, err := reconciler.patch(ctx, childObject{
 				kind: "Deployment", object: deployment, set: func() { setDeployment(deployment, storedGuestbook(), "present") },
 			})
 			if test.want == "" {
@@ -216,6 +221,11 @@ func TestPatch(t *testing.T) {
 			} else {
 				g.Expect(sent).NotTo(BeEmpty(), "see patch in children.go")
 				g.Expect(sent).To(MatchJSON(test.want), "the patch must contain the fields that differ, the resource version, and nothing else: see patch in children.go")
+			}
+			if test.want == "" || test.answer != nil {
+				g.Expect(logged.String()).NotTo(ContainSubstring("Patched"), "nothing was patched, see patch in children.go")
+			} else {
+				g.Expect(logged.String()).To(ContainSubstring("Patched"), "patch must log Patched to the logger in ctx, see patch in children.go")
 			}
 			g.Expect(blocker != nil).To(Equal(test.wantRefused), "patch must return the blocker from refusal if the API server refuses the patch")
 			if test.answer == nil {

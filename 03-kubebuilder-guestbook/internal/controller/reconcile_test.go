@@ -88,6 +88,12 @@ func failCreate(err error) interceptor.Funcs {
 	}
 }
 
+// recordLog returns a context whose logger writes to the returned buffer.
+func recordLog(t *testing.T) (context.Context, *bytes.Buffer) {
+	logged := &bytes.Buffer{}
+	return logf.IntoContext(t.Context(), zap.New(zap.WriteTo(logged))), logged
+}
+
 func TestReconcileReturns(t *testing.T) {
 	outage := apierrors.NewInternalError(errors.New("etcd"))
 	unreadable := interceptor.Funcs{
@@ -128,13 +134,22 @@ func TestReconcileReturns(t *testing.T) {
 	}
 }
 
+func TestReconcileLogs(t *testing.T) {
+	g := NewWithT(t)
+	ctx, logged := recordLog(t)
+	_, err := testReconciler(t, interceptor.Funcs{}, newGuestbook(), newSettings()).Reconcile(ctx, requestFor(newGuestbook()))
+	g.Expect(err).NotTo(HaveOccurred())
+	//workshop:until 3.5f g.Expect(logged.String()).To(MatchRegexp(`Reconciling.*\b2\b`), "Reconcile must log Reconciling with the size, which is 2, to the logger in ctx, see Reconcile in guestbook_controller.go")
+	//workshop:step 3.5f
+	g.Expect(logged.String()).NotTo(ContainSubstring("Reconciling"), "the log must say only what the controller has written, so remove this line, see Reconcile in guestbook_controller.go")
+}
+
 func TestReconcileLeavesADeletedGuestbookAlone(t *testing.T) {
 	g := NewWithT(t)
 	guestbook := newGuestbook()
 	guestbook.DeletionTimestamp, guestbook.Finalizers = new(metav1.Now()), []string{"example.com/hold"}
 	written, recording := recordWrites()
-	logged := &bytes.Buffer{}
-	ctx := logf.IntoContext(t.Context(), zap.New(zap.WriteTo(logged)))
+	ctx, logged := recordLog(t)
 	_, err := testReconciler(t, recording, guestbook, newSettings()).Reconcile(ctx, requestFor(guestbook))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(logged.String()).NotTo(ContainSubstring("Reconciling"), "there is nothing to do for a Guestbook that is being deleted, see Reconcile in guestbook_controller.go")
