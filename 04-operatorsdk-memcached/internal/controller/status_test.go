@@ -102,6 +102,11 @@ func TestConditions(t *testing.T) {
 				g.Expect(found).To(HaveKeyWithValue(kind, words), "see conditions in status.go")
 			}
 			g.Expect(computed).To(HaveLen(len(found)), "no condition may occur twice")
+			g.Expect(test.observed.requeueAfter()).To(BeZero(), "a watch event announces each change, see requeueAfter in status.go")
+			//workshop:step 4.12c
+			if test.wantDegraded == "True Stalled" {
+				g.Expect(meta.FindStatusCondition(computed, cachev1alpha1.ConditionDegraded).Message).To(And(ContainSubstring("sessions"), ContainSubstring(late.Message)), "users need to know which Deployment makes no progress, and why, see problem in status.go")
+			}
 			//workshop:step 4.12d
 			if blocker := test.observed.blocker; blocker != nil {
 				g.Expect(computed).To(ContainElement(HaveField("Message", blocker.message)), "users need to know what blocks the child")
@@ -140,7 +145,9 @@ func TestStalled(t *testing.T) {
 		"the deadline is over":                 {observed: 5, conditions: []appsv1.DeploymentCondition{late}, want: "took too long"},
 		"a former template's deadline is over": {observed: 4, conditions: []appsv1.DeploymentCondition{late}},
 		"the rollout is going on":              {observed: 5, conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Message: "going on"}}},
+		"the rollout is paused":                {observed: 5, conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionUnknown, Message: "paused"}}},
 		"pods can't be created":                {observed: 5, conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Message: "quota"}}, want: "quota"},
+		"former pods could not be created":     {observed: 4, conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Message: "quota"}}},
 		"pods can be created again":            {observed: 5, conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionFalse, Message: "quota"}}},
 		"too few pods are available":           {observed: 5, conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionFalse, Message: "minimum"}}},
 	}
