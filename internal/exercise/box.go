@@ -48,7 +48,6 @@ func (s *Stage) FillBoxes(chapter string) (string, error) {
 	return filled, errors.Join(problems...)
 }
 
-// box returns the text of a step's box in a chapter.
 func (s *Stage) box(at int) (string, error) {
 	step := s.Steps[at]
 	changed, err := s.declarationsOf(at)

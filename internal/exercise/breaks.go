@@ -24,7 +24,8 @@ type Break struct {
 	Check Check `json:"check"`
 }
 
-// asStep returns a step that represents the break in a finding. It doesn't name the file, which would give the bug away.
+// asStep returns a step that represents the break in a finding. It doesn't name the file, because that would give the
+// bug away.
 func (b Break) asStep() Step {
 	return Step{ID: b.Name, Title: "Find what is broken", Task: "A change to your copy broke one thing. Use what the check found to locate and fix it.", Checks: []Check{b.Check}}
 }
@@ -49,7 +50,6 @@ func (s *Stage) validateBreaks() error {
 	return nil
 }
 
-// find returns the break with the given name.
 func (s *Stage) find(name string) (Break, error) {
 	var names []string
 	for _, broken := range s.Breaks {
@@ -77,7 +77,9 @@ func (s *Stage) broken(change Break) (finished, broken []byte, err error) {
 	return []byte(text), []byte(strings.Replace(text, change.Old, change.New, 1)), nil
 }
 
-// Break puts a break into the copy, in which all steps must be done. It returns the folder with the original file.
+// Break puts a break into the copy, in which all steps must be done and no break may be left. It returns the folder
+// with the original file. If the program would not compile with the break, Break restores the file and returns an
+// error.
 func (c *Copy) Break(ctx context.Context, name string) (kept string, err error) {
 	if err := c.Exists(); err != nil {
 		return "", err
@@ -136,6 +138,7 @@ func (c *Copy) spoil(change Break, theirs []byte) ([]byte, error) {
 }
 
 // Broken returns the break that is in the copy, and the folder with the original file. Without a break, it returns nil.
+// If the stage no longer has the break, Broken removes it from the progress file and returns an error.
 func (c *Copy) Broken() (*Break, string, error) {
 	lines, err := c.progress()
 	if err != nil {
@@ -161,7 +164,8 @@ func (c *Copy) noteBreak(change Break, folder string) error {
 	return c.append(breakWord, change.Name, time.Now().Format(time.DateOnly), filepath.Base(folder))
 }
 
-// CheckBreak runs the check of the break that is in the copy. It returns nil once the bug is fixed.
+// CheckBreak runs the check of the break that is in the copy. Once the bug is fixed, it removes the break from the
+// progress file and returns nil.
 func (c *Copy) CheckBreak(ctx context.Context, change Break) (*Finding, error) {
 	overlay, err := c.writeOverlay(len(c.Steps))
 	if err != nil {
@@ -202,9 +206,9 @@ func (c *Copy) Unbreak() (name, kept string, err error) {
 	return change.File, c.relative(now), c.forget(breakWord)
 }
 
-// VerifyBreaks puts each break into the finished stage, one at a time. It returns an error if a break's old text does
-// not occur exactly once, or if its check passes, or fails for the wrong reason: for example, because the program does
-// not compile.
+// VerifyBreaks puts each break into the copy that Verify has left, one at a time. It returns an error if a break's old
+// text does not occur exactly once, or if the break's check passes, or fails for the wrong reason: for example, because
+// the program does not compile.
 func (s *Stage) VerifyBreaks(ctx context.Context, report func(broken Break, took time.Duration, found string)) (err error) {
 	if len(s.Breaks) == 0 {
 		return nil

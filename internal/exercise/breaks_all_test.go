@@ -54,7 +54,6 @@ func TestBreaksCoverTheBehaviours(t *testing.T) {
 // kit takes long.
 var behaviourName = regexp.MustCompile(`(?m)^\tname:\s+"([a-z-]+)",$`)
 
-// behavioursOf returns the names of the test kit's behaviours.
 func behavioursOf(t *testing.T, root string) []string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(root, "operatortest", "behaviours", "*.go"))

@@ -49,9 +49,10 @@ func (r Ran) String() string {
 	return count(r.Tests, "test") + ", " + count(r.Specs, "spec") + " on a control plane"
 }
 
-// Check checks the steps that are not done yet, in order. It calls passed for each step that passes, and returns a
-// finding for the first that fails. When all steps are done, it checks all of them once more. If only is not empty, it
-// checks just the step with this ID.
+// Check checks the steps that are not done yet, in order. It records each step that passes as done, and calls passed.
+// For the first step that fails, it returns a finding and, unless the program does not compile, records that the step
+// is not done. When all steps are done, it checks all of them once more. If only is not empty, it checks just the step
+// with this ID.
 func (c *Copy) Check(ctx context.Context, only string, passed func(step Step, ran Ran, again bool)) (*Finding, error) {
 	if only != "" {
 		return c.checkSteps(ctx, []string{only}, false, passed)
@@ -122,7 +123,7 @@ func (c *Copy) give(step Step) error {
 	return nil
 }
 
-// CheckStep runs the checks of a step. It returns nil if the step is done.
+// CheckStep runs the checks of a step. It returns nil if they pass. Unlike Check, it does not change the progress.
 func (c *Copy) CheckStep(ctx context.Context, id string) (*Finding, error) {
 	finding, _, err := c.checkStep(ctx, id)
 	return finding, err

@@ -24,16 +24,17 @@ type Copy struct {
 	Path string
 	// Make runs targets of the copy's Makefile.
 	Make func(dir string, targets ...string) error
-	// Keeper is the command that keeps the checks' control plane running when this process ends; see [keeper.Borrow]. If
+	// Keeper is the command that keeps the checks' control plane running when this process ends (see [keeper.Borrow]). If
 	// it is empty, the control plane ends with this process.
 	Keeper []string
-	// scratch is the folder in which checks leave their control plane for the next one. If it is empty, each check starts
-	// its own.
+	// scratch is the folder in which checks leave their control plane for the next check. If it is empty, each check
+	// starts its own control plane.
 	scratch string
 }
 
 // ShareControlPlane makes checks share a control plane where their CRDs and tests permit it, so that not every check
-// has to start one. Call end after the last check. If the checks already share one, ShareControlPlane does nothing.
+// has to start one. Call end after the last check. If the checks already share one, neither ShareControlPlane nor end
+// does anything.
 func (c *Copy) ShareControlPlane(ctx context.Context) (end func() error, err error) {
 	if c.scratch != "" {
 		return func() error { return nil }, nil
@@ -85,7 +86,8 @@ func (c *Copy) Exists() error {
 	return err
 }
 
-// Start makes the copy that a learner begins with.
+// Start makes the copy that a learner begins with, and clears the stage's progress. It returns an error if there is a
+// copy already.
 func (c *Copy) Start() error {
 	if len(c.Steps) == 0 {
 		return c.Exists()
@@ -115,7 +117,7 @@ func (c *Copy) Start() error {
 	return errors.Join(c.forget(), c.noteGiven(files), c.giveTests())
 }
 
-// prepareWork creates the folder that contains all copies.
+// prepareWork creates the folder that contains all copies, and the links in it.
 func (c *Copy) prepareWork() error {
 	if err := os.MkdirAll(c.work(), 0o755); err != nil {
 		return fmt.Errorf("create the folder for the copies: %w", private.Explain(err))
@@ -132,8 +134,8 @@ func (c *Copy) prepareWork() error {
 // workspace guards the copies' Go workspace against concurrent changes.
 var workspace sync.Mutex
 
-// use adds the copy to the copies' Go workspace, so that go, gopls and a debugger work there without a flag. It removes
-// folders that no longer exist from the workspace, because Go rejects a workspace that lists a missing folder.
+// use adds the copy to the copies' Go workspace, so that go, gopls and a debugger work in the copy without a flag. From
+// the workspace, it removes folders that no longer exist, because Go rejects a workspace that lists a missing folder.
 func (c *Copy) use() error {
 	workspace.Lock()
 	defer workspace.Unlock()
@@ -168,7 +170,8 @@ func (c *Copy) use() error {
 	return nil
 }
 
-// Reset replaces the copy with a new one. It returns the folder that contains the old copy.
+// Reset replaces the copy with a new one, and clears the stage's progress. It returns the folder that contains the old
+// copy.
 func (c *Copy) Reset() (kept string, err error) {
 	if _, err := os.Stat(c.Path); err != nil {
 		return "", c.Exists()

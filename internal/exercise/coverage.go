@@ -153,7 +153,6 @@ func splitOutside(expression string, separator rune) (parts []string) {
 	return append(parts, expression[from:])
 }
 
-// checkedBy returns the tests that a step's checks run.
 func (s *Stage) checkedBy(step Step, tests []suiteTest) ([]suiteTest, error) {
 	var selected []suiteTest
 	for _, test := range tests {

@@ -5,5 +5,5 @@
 //
 // A learner's copies are in the checkout's folder work. A check uses the course's tests instead of those in the copy, so
 // that the course can add tests, and learners can't make a step pass by changing a test. The package never deletes a
-// learner's work: before it overwrites a file, it saves the file in work/kept.
+// learner's work: before it overwrites a file that the learner may have changed, it saves the file in work/kept.
 package exercise

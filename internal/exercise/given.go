@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// givenFile returns the path of the file with the hashes of the tests that the course has put into the copy, in the format
-// of sha256sum. If a test still has its hash, the learner has not changed it, so a newer version of the course may
+// givenFile returns the path of a file in the format of sha256sum, with the hashes of the tests that the course has put
+// into the copy. If a test still has its hash, the learner has not changed it, so a newer version of the course may
 // replace it.
 func (c *Copy) givenFile() string {
 	return filepath.Join(c.work(), "."+filepath.Base(c.Path)+"-tests.sha256")
@@ -120,8 +120,8 @@ func (c *Copy) dropped(hashes map[string]string) ([]string, error) {
 	return names, nil
 }
 
-// removeDropped removes the tests that the course no longer has, unless the learner has changed them. If they stayed,
-// they might declare the same names as tests that the course now has in other files.
+// removeDropped removes the tests that the course no longer has, and their hashes, unless the learner has changed the
+// tests. If they stayed, they might declare the same names as tests that the course now has in other files.
 func (c *Copy) removeDropped(hashes map[string]string) error {
 	names, err := c.dropped(hashes)
 	if err != nil {

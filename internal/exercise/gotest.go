@@ -25,8 +25,8 @@ var (
 	specTimeout = 3 * time.Minute
 )
 
-// firstLook is how long a spec runs before Ginkgo reports where its goroutines are, and nextLook is the interval between
-// further reports.
+// firstLook is how long a spec runs before Ginkgo reports where the goroutines are, and nextLook is the interval
+// between further reports.
 var firstLook, nextLook = 6 * time.Second, 3 * time.Second
 
 // waitTimeout is how long the test kit waits for something that the learner's operator may never do.
@@ -34,7 +34,7 @@ const waitTimeout = 15 * time.Second
 
 // stackLost is the text that Go prints instead of a stack if it can't stop a goroutine in time, which happens on a busy
 // machine. mostRuns is how many times tests run if their stack is lost each time. After that, the learner gets a
-// finding that doesn't say where they hang.
+// finding that doesn't say where the tests hang.
 const (
 	stackLost = "goroutine running on other thread; stack unavailable"
 	mostRuns  = 3
@@ -50,9 +50,9 @@ type outcome struct {
 	built bool
 	// failures are the tests that failed, with their messages.
 	failures []testFailure
-	// reported means that the failures come from the specs' own report, so the process ended normally.
+	// reported means that tests and failures come from the specs' own report, so the process ended normally.
 	reported bool
-	// progress says where goroutines were while each failed spec was waiting.
+	// progress says where goroutines were while each failed spec was running.
 	progress [][]progressReport
 	// output is everything that was printed.
 	output string
@@ -116,7 +116,8 @@ func (c *Copy) goTest(ctx context.Context, check Check, overlay string) (outcome
 	return found, nil
 }
 
-// runTests runs a package's test binary. If Go lost the stack that says where the tests hang, it runs the binary again.
+// runTests runs a package's test binary. If Go lost the stack that says where the tests hang, runTests runs the binary
+// again, at most mostRuns times in all.
 func (c *Copy) runTests(ctx context.Context, binary, pkg string, args []string) (output []byte, err error) {
 	for range mostRuns {
 		command := exec.CommandContext(ctx, binary, args...)
@@ -134,8 +135,8 @@ func (c *Copy) runTests(ctx context.Context, binary, pkg string, args []string) 
 // garbage until they use 1 GiB, which saves more than a fifth of their CPU time. The caller's own settings take precedence.
 func Environment() []string { return append([]string{"GOGC=1600", "GOMEMLIMIT=1GiB"}, os.Environ()...) }
 
-// compile builds a package's test binary. If the package does not compile, it returns the compiler's messages. Go does not
-// rebuild an up-to-date binary, so a step's checks of one package compile it only once.
+// compile builds a package's test binary, or returns the compiler's messages if the package does not compile. Go does
+// not rebuild an up-to-date binary, so a step's checks of one package compile it only once.
 func (c *Copy) compile(ctx context.Context, pkg, overlay string) (binary, message string, err error) {
 	binary = filepath.Join(filepath.Dir(overlay), "binaries", filepath.FromSlash(pkg), "course.test")
 	// The linker is faster without debug information.
@@ -243,7 +244,8 @@ type specReport struct {
 	}
 }
 
-// readSpecs replaces the number of tests and the failures with those in the specs' report.
+// readSpecs takes the number of tests, the failures and the progress from the specs' report. If the report is missing
+// or incomplete, it changes nothing.
 func (o *outcome) readSpecs(path string) {
 	content, err := os.ReadFile(path)
 	var suites []specReport
@@ -270,8 +272,8 @@ func (o *outcome) readSpecs(path string) {
 	}
 }
 
-// writeOverlay writes a file for go's flag -overlay, which makes go use the course's tests instead of the copy's. It
-// returns the path of the file.
+// writeOverlay writes the course's tests, and a file for go's flag -overlay that makes go use them instead of the
+// copy's tests. It returns the path of that file.
 func (c *Copy) writeOverlay(done int) (string, error) {
 	files, err := c.Form(done)
 	if err != nil {

@@ -138,9 +138,10 @@ func byName(source []byte) (map[string]declaration, error) {
 	return named, err
 }
 
-// graft puts the declarations that differ between two forms of a file into the learner's file. It leaves the others
-// alone. In a YAML file, it replaces individual keys and list elements instead. It replaces any other file as a whole,
-// and also a file that does not parse, or a YAML file that differs too much.
+// graft puts the declarations that differ between two forms of a Go file into the learner's file, and adjusts its
+// imports. It leaves the other declarations alone. In a YAML file, it replaces individual keys and list elements
+// instead. It replaces any other file as a whole, and also a file that is missing or does not parse, or a YAML file
+// that differs too much.
 func graft(name string, theirs, before, after []byte) ([]byte, error) {
 	if ext := path.Ext(name); ext == ".yaml" || ext == ".yml" {
 		if grafted, ok := graftYAML(theirs, before, after); ok {
@@ -209,7 +210,6 @@ func imports(source []byte) string {
 	return string(source[set.Position(syntax.Decls[0].Pos()).Offset:set.Position(syntax.Decls[0].End()).Offset])
 }
 
-// addImports adds the imports of another file to a source file.
 func addImports(source, other []byte) ([]byte, error) {
 	set := token.NewFileSet()
 	syntax, err := parser.ParseFile(set, "", source, parser.ParseComments)

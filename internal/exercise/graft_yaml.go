@@ -18,8 +18,8 @@ import (
 type place []any
 
 // graftYAML puts the keys and list elements that differ between two forms of a YAML file into the learner's file. It
-// leaves the others alone, with their comments. It returns false if the learner's file does not parse, or differs too
-// much.
+// leaves the others alone, with their comments, except that it removes the comments about code that is no longer
+// missing. It returns false if the learner's file does not parse, or differs too much.
 func graftYAML(theirs, before, after []byte) ([]byte, bool) {
 	if bytes.Equal(theirs, before) {
 		return after, true
@@ -126,9 +126,10 @@ func same(a, b *yaml.Node) bool {
 	return errors.Join(a.Decode(&left), b.Decode(&right)) == nil && reflect.DeepEqual(left, right)
 }
 
-// put copies the value at a place in a document from another file, or removes it if the other file has none there. If
-// the value shares a line with others in either file, or the learner's file lacks the value that contains it, put
-// copies the containing value instead.
+// put makes the value at a place in a document of the learner's file the same as in the other file: it copies the
+// value, or removes it if the other file has none. If the value shares a line with others in either file, or the
+// learner's file lacks the value that contains it, put copies the containing value instead. If that is the whole
+// document, put returns false.
 func put(theirs, other []byte, document int, at place) ([]byte, bool) {
 	present, err := documents(theirs)
 	wanted, errOther := documents(other)
@@ -222,7 +223,6 @@ func lastOf(parent, key *yaml.Node) int {
 	return last
 }
 
-// commentAt reports whether a line is a comment with this indentation.
 func commentAt(line string, indentation int) bool {
 	return strings.HasPrefix(strings.TrimSpace(line), "#") && form.Depth(line) == indentation
 }
@@ -240,7 +240,7 @@ func shifted(lines []string, from, to int) []string {
 
 var stepComment = regexp.MustCompile(`^# Step [0-9]`)
 
-// withoutStepComments removes the comments about missing code that are in before and not in after.
+// withoutStepComments returns theirs without the comments about missing code that are in before and not in after.
 func withoutStepComments(theirs, before, after []byte) []byte {
 	comments := func(source []byte) (all []string) {
 		for line := range strings.Lines(string(source)) {

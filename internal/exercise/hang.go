@@ -15,8 +15,8 @@ var frame = regexp.MustCompile(`(?m)^(\S.*)\([^\n]*\)\n\s+(/.+\.go):(\d+)`)
 // mostFrames is the maximum number of lines of a stack that a finding shows.
 const mostFrames = 12
 
-// ended describes why tests timed out or panicked. It returns the first place on a goroutine's stack that is in the
-// learner's code, not in a test, and a description with the top of that stack. If there is no such place, both are empty.
+// ended describes why tests timed out or panicked. It returns the first place in the learner's code, outside tests, on
+// a goroutine's stack, and a description with the top of that stack. If there is no such place, both are empty.
 func (c *Copy) ended(output string) (place, description string) {
 	blocks := strings.Split(output, "\n\n")
 	why := "it panics"
@@ -40,7 +40,7 @@ func (c *Copy) ended(output string) (place, description string) {
 }
 
 // panicMessage returns the first report of a panic or a fatal error, up to the next empty line, but at most mostFrames
-// lines.
+// lines. If there is no such report, it returns "".
 func panicMessage(output string) string {
 	at := panicked.FindStringIndex(output)
 	if at == nil {
@@ -51,7 +51,8 @@ func panicMessage(output string) string {
 }
 
 // lineInFunction returns the line of a frame. For an empty loop, the compiler may lose the line and record line 1
-// instead. In that case, lineInFunction returns the line where the function's declaration begins, with its comment.
+// instead. In that case, lineInFunction returns the line where the function's declaration, including its comment,
+// begins.
 func (c *Copy) lineInFunction(file, line, function string) string {
 	content, err := os.ReadFile(file)
 	if err != nil || line != "1" {
@@ -86,9 +87,9 @@ type call struct {
 // match those of an operator at rest, which waits for its queue.
 var atWork = regexp.MustCompile(`^(running|runnable|sync\.(RW)?Mutex\.|select \(no cases\)|chan (send|receive) \(nil chan\))`)
 
-// stuck returns a place in the learner's code, and a description: in most reports of a failed spec, a goroutine was at
-// work there. If there is no such place, both are empty. On a busy machine, even a goroutine that mostly sleeps is
-// runnable in some of the reports.
+// stuck returns a place in the learner's code, and a description: in most reports of a failed spec, and in at least
+// two, a goroutine was at work in the function there. If there is no such place, both are empty. Fewer reports prove
+// nothing: on a busy machine, even a goroutine that mostly sleeps is runnable in some of them.
 func (c *Copy) stuck(progress [][]progressReport) (place, description string) {
 	for _, reports := range progress {
 		seen := map[string]int{}
@@ -111,7 +112,7 @@ func (c *Copy) stuck(progress [][]progressReport) (place, description string) {
 	return "", ""
 }
 
-// ownCall returns the innermost call of a goroutine that is in the learner's code, not in a test.
+// ownCall returns a goroutine's innermost call in the learner's code, outside tests, and whether there is one.
 func (c *Copy) ownCall(goroutine goroutine) (call, bool) {
 	for _, call := range goroutine.Stack {
 		if c.isOwn(call.Filename) {

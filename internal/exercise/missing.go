@@ -10,8 +10,8 @@ import (
 	"slices"
 )
 
-// missing returns the sorted names of the files that the copy should have at this point but lacks. It leaves out
-// tests, because checks use the course's tests, and files that generators write.
+// missing returns the sorted names of the files that the copy should have at this point but lacks. It leaves out files
+// that generators write, and tests, because checks use the course's tests.
 func (c *Copy) missing() ([]string, error) {
 	wanted, err := c.wanted()
 	if err != nil {
@@ -36,9 +36,9 @@ func (c *Copy) wanted() (tree, error) {
 	return c.Form(next)
 }
 
-// nameMissing adds the files that the copy lacks to a finding. Learners may name their Go files as they like, so
-// missing Go files count only if no test has failed, for example because the program does not compile or a generator
-// fails.
+// nameMissing adds the names of the files that the copy lacks to a finding. Learners may name their Go files as they
+// like, so missing Go files count only if the check failed without a failed test: for example, because the program does
+// not compile or a generator fails.
 func (c *Copy) nameMissing(finding *Finding) error {
 	names, err := c.missing()
 	if len(finding.failures) > 0 {

@@ -78,7 +78,6 @@ func (s *Stage) runsSpecs(test suiteTest) bool {
 	return false
 }
 
-// wrapItem wraps a list item.
 func wrapItem(text string) string {
 	return strings.ReplaceAll(wrap(text, lineLength-2), "\n", "\n  ")
 }

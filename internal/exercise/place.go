@@ -31,8 +31,8 @@ func compilerLines(output string) string {
 	return strings.Join(lines, "\n")
 }
 
-// stepOfError returns the step and the place of the first compile error outside the tests. If there is none, or if it
-// belongs to no step, the step is the one that was checked.
+// stepOfError returns the step and the place of the first compile error outside the tests. If there is no such error,
+// the place is "". In that case, and if the error belongs to no step, the step is the one that was checked.
 func (c *Copy) stepOfError(checked Step, output string) (Step, string) {
 	for _, match := range compilerLine.FindAllStringSubmatch(output, -1) {
 		path := filepath.Join(c.Path, match[1])
@@ -84,8 +84,8 @@ func (c *Copy) syntaxError(ctx context.Context) (*Finding, error) {
 	return finding, nil
 }
 
-// stepAt finds the declaration on a line of the copy. Of the steps that are done and the next one, it returns the last that
-// changes this declaration, or nil if there is none.
+// stepAt finds the declaration on a line of one of the copy's files. Of the steps that are done and the next one, it
+// returns the last that changes this declaration, or nil if there is none.
 func (c *Copy) stepAt(name string, line int) (*Step, error) {
 	theirs, err := os.ReadFile(filepath.Join(c.Path, filepath.FromSlash(name)))
 	if err != nil {

@@ -13,7 +13,7 @@ const longestLine, mostLines = 400, 40
 // braces.
 var shownError = regexp.MustCompile(`^( *)<\*\S+ \| 0x[0-9a-f]+>:\s*$`)
 
-// withoutFields removes the fields of errors, and the empty line before them.
+// withoutFields removes the fields of errors, and the empty lines before them.
 func withoutFields(lines []string) []string {
 	var kept []string
 	indent, inFields := "", false
@@ -37,8 +37,8 @@ func withoutFields(lines []string) []string {
 	return kept
 }
 
-// shorten shortens a test's message. It removes the fields of errors that Gomega prints below their messages, the lines
-// after the first mostLines, and the middle of long lines, because their two ends say what failed and why.
+// shorten shortens a test's message. It removes the fields that Gomega prints below an error's message, the lines after
+// the first mostLines, and the middle of long lines, because their two ends say what failed and why.
 func shorten(message string) string {
 	lines := withoutFields(strings.Split(strings.TrimSpace(message), "\n"))
 	for i, line := range lines {

@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// Solve puts the solution of a step into the copy, and runs the generators. It returns the files that it changed and
-// the folder with the old ones, even if a generator fails.
+// Solve puts the solution of a step into the copy. If that changes files, Solve runs the step's generators, and returns
+// the files and the folder with the old ones, even if a generator fails. Otherwise, it returns nil and "".
 func (c *Copy) Solve(id string) (files []string, kept string, err error) {
 	at, before, after, err := c.around(id)
 	if err != nil {
@@ -25,7 +25,8 @@ func (c *Copy) Solve(id string) (files []string, kept string, err error) {
 	return files, kept, nil
 }
 
-// Undo removes a step's code from the copy. Like Solve, it returns the changed files and the folder with the old ones.
+// Undo removes a step's code from the copy, and records that the step is not done. Files that the step added stay. Like
+// Solve, Undo returns the changed files and the folder with the old ones.
 func (c *Copy) Undo(id string) (files []string, kept string, err error) {
 	at, before, after, err := c.around(id)
 	if err != nil {
@@ -38,7 +39,7 @@ func (c *Copy) Undo(id string) (files []string, kept string, err error) {
 	return files, kept, c.forget(id)
 }
 
-// around returns the forms before and after a step.
+// around returns a step's index, and the forms before and after the step.
 func (c *Copy) around(id string) (at int, before, after tree, err error) {
 	if err := c.Exists(); err != nil {
 		return 0, nil, nil, err
@@ -94,7 +95,7 @@ func (c *Copy) replace(step Step, what string, before, after tree) (names []stri
 	return names, c.relative(folder), c.noteGiven(given)
 }
 
-// Compare returns the files of the copy that a step changes, as Solve would write them.
+// Compare returns the names of the files that a step changes, and their content as Solve would write it.
 func (c *Copy) Compare(id string) (names []string, solved map[string][]byte, err error) {
 	_, before, after, err := c.around(id)
 	if err != nil {

@@ -129,8 +129,8 @@ func (s *Stage) validate() error {
 // Section returns the section of the chapter that the step belongs to.
 func (s Step) Section() string { return strings.TrimRight(s.ID, "abcdefghijklmnopqrstuvwxyz") }
 
-// Sections returns the last section of the chapter whose steps are all done, and the section of the next step. Each is
-// "" if there is none. done is the number of steps that are done.
+// Sections returns the chapter's last section whose steps are all done, and the section of the next step. Each is "" if
+// there is none. done is the number of steps that are done.
 func (s *Stage) Sections(done int) (finished, next string) {
 	if done < len(s.Steps) {
 		next = s.Steps[done].Section()
@@ -143,7 +143,6 @@ func (s *Stage) Sections(done int) (finished, next string) {
 	return finished, next
 }
 
-// index returns a step's index in Steps.
 func (s *Stage) index(id string) (int, error) {
 	at := slices.IndexFunc(s.Steps, func(step Step) bool { return step.ID == id })
 	if at < 0 {
@@ -171,8 +170,8 @@ func (s *Stage) Step(id string) (Step, error) {
 	return s.Steps[at], nil
 }
 
-// FileAfter returns the form of a stage's file after a step. name is the file's path relative to the root of the checkout,
-// with slashes.
+// FileAfter returns the form of a stage's file after a step, or an error if the file does not exist yet. name is the
+// file's path relative to the root of the checkout, with slashes.
 func FileAfter(checkout repo.Repo, name, id string, source []byte) ([]byte, error) {
 	after, exists, err := fileInForm(checkout, name, id, source, 1)
 	if err == nil && !exists {
@@ -187,8 +186,8 @@ func FileBefore(checkout repo.Repo, name, id string, source []byte) ([]byte, err
 	return before, err
 }
 
-// fileInForm returns a file's form when all steps before the one with the given ID are done. more is the number of further
-// steps that are done, beginning with that one.
+// fileInForm returns a file's form, and whether the file exists in that form. In it, all steps before the one with the
+// given ID are done. more is the number of further steps that are done, beginning with that one.
 func fileInForm(checkout repo.Repo, name, id string, source []byte, more int) (content []byte, exists bool, err error) {
 	stages, err := checkout.Stages()
 	if err != nil {
@@ -223,7 +222,7 @@ func (f upTo) Pending(id string) (bool, error) {
 	return at >= f.done, err
 }
 
-// Title returns a step's title.
+// Title returns a step's title, or "" if there is no such step.
 func (f upTo) Title(id string) string {
 	at, err := f.stage.index(id)
 	if err != nil {

@@ -6,13 +6,13 @@ import (
 )
 
 // tips explain what messages of the compiler, the API server and the test kit most likely mean in a half-written
-// operator. $1 is the expression's first group, such as the name of one of the learner's objects.
+// operator. $1 and $2 are the expression's groups, such as the name of one of the learner's objects.
 var tips = []struct {
 	found *regexp.Regexp
 	means string
 }{
 	{
-		// It comes first: without the permission, many other things are missing, too.
+		// This tip comes first: without the permission, many other things are missing, too.
 		regexp.MustCompile(`(is|are|was) forbidden: User|cannot (get|list|watch|create|update|patch|delete) resource|perhaps because the role lacks a permission`),
 		"The role lacks this permission: add it to a +kubebuilder:rbac marker, and generate the role with make manifests.",
 	},
@@ -110,7 +110,7 @@ var tips = []struct {
 	},
 }
 
-// Tip returns what the finding most likely means, or "" if that is unknown.
+// Tip returns what the finding most likely means, or "" if that is unknown or a test causes the error on purpose.
 func (f *Finding) Tip() string {
 	if strings.Contains(f.Found, "to match error") {
 		return "" // the test causes this error on purpose

@@ -30,7 +30,6 @@ func newToy(t *testing.T) *Stage {
 	return toyAt(t, root)
 }
 
-// toyAt loads the toy stage of a checkout.
 func toyAt(t *testing.T, root string) *Stage {
 	t.Helper()
 	stage, err := Load(repo.Repo{Root: root}, repo.Stage{Number: 1, Name: "1-toy", Dir: filepath.Join(root, "01-toy"), Chapter: filepath.Join(root, "docs", "1-toy.md")})
@@ -97,7 +96,7 @@ const (
 	greetStub = "\t// Your turn, step 1.2a: Say hello.\n\treturn \"\"\n"
 )
 
-// editChapter replaces the first occurrence of a text in the chapter, and editTests in the stage's tests.
+// editChapter replaces the first occurrence of a text in the chapter, and editTests does so in the stage's tests.
 func (s *Stage) editChapter(t *testing.T, old, replacement string) {
 	t.Helper()
 	editFile(t, s.Chapter, old, replacement)

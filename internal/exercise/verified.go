@@ -43,8 +43,8 @@ func (s *Stage) Fingerprint(ctx context.Context) (string, error) {
 }
 
 // outside returns a hash of what the checks depend on besides the stage's own files: the Go version, this package, the
-// requirements of the main module, the pinned tools, and the packages of this repository that the stage's tests import,
-// without the tests of these packages.
+// requirements of the main module, the pinned tools, and the packages of this repository that the stage and its tests
+// import, without the tests of these packages.
 func (s *Stage) outside(ctx context.Context) (string, error) {
 	const sources = `{{if and .Module .Module.Main (not .ForTest)}}{{range .GoFiles}}{{$.Dir}}/{{.}}
 {{end}}{{range .EmbedFiles}}{{$.Dir}}/{{.}}
@@ -110,13 +110,13 @@ func nothing(string) bool { return false }
 
 func everything(_ string, content []byte) []byte { return content }
 
-// hashFolder adds all files in a folder to a hash, except build results.
+// hashFolder adds all files in a folder, except build results, to a hash.
 func hashFolder(sum hash.Hash, folder string) error {
 	return hashFiles(sum, folder, nothing, everything)
 }
 
-// hashFiles adds a part of each file in a folder to a hash, except build results, and files and folders whose names are
-// skipped.
+// hashFiles adds a part of each file in a folder to a hash. It leaves out build results, and files and folders whose
+// names are skipped.
 func hashFiles(sum hash.Hash, folder string, skipped func(name string) bool, part func(path string, content []byte) []byte) error {
 	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
 		switch {

@@ -52,9 +52,9 @@ func (c *Copy) SolveBySection(play func(solved, next string) error) (err error) 
 
 // Verify solves the steps one by one in a copy of its own. Before it solves a step, it verifies that the step's check
 // fails because the step's code is missing, and in the way that the chapter shows. Once the step is solved, it verifies
-// that the check passes, that the whole program compiles, and that the copy has all files of the form after this step,
-// with the same content unless they are generated. After the last step, that form is the finished stage. Verify returns
-// an error that names the steps for which any of this fails. It doesn't repeat the checks of earlier steps, because a
+// that the check passes, that the whole program compiles, and that the copy has all files of the form after this step
+// except generated ones, with the same content. After the last step, that form is the finished stage. Verify returns an
+// error that names the steps for which any of this fails. It doesn't repeat the checks of earlier steps, because a
 // naive step may break them on purpose until the next one repairs them.
 //
 // If only is not empty, Verify verifies just the steps with these IDs, and merely solves the others. With remember, it
@@ -211,7 +211,7 @@ func (f *Finding) panics() string {
 }
 
 // asDerived returns an error if a file of the form with the given number of steps done is missing or different in the
-// copy, whose steps were solved one by one. Generated files may differ.
+// copy, whose steps were solved one by one. It ignores generated files.
 func (c *Copy) asDerived(done int) error {
 	wanted, err := c.Form(done)
 	if err != nil {

@@ -97,7 +97,6 @@ func (l *lines) drop(first, last int) {
 // put replaces a line with a text, which may have several lines.
 func (l *lines) put(line int, text string) { l.replaced[line] = &text }
 
-// dropped reports whether a line is dropped.
 func (l *lines) dropped(line int) bool {
 	text, replaced := l.replaced[line]
 	return replaced && text == nil
