@@ -71,8 +71,7 @@ type Snippet struct {
 	Diff   bool   // show only what the step changes
 }
 
-// Makes returns the objects that the chapter makes in a cluster and removes at the end, as KIND/NAME, where * matches any
-// text.
+// Makes returns what the chapter's cleanup blocks list in makes=, as KIND/NAME, where * matches any text.
 func (c *Chapter) Makes() []string {
 	var all []string
 	for _, step := range c.Steps {

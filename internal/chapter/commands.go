@@ -34,7 +34,8 @@ func (c *Chapter) Commands(section string) (string, error) {
 	return strings.TrimSuffix(text.String(), "\n"), nil
 }
 
-// section returns the step with this number or title, and the steps below it in the tree of headings.
+// section returns the step with this number or title, and the steps below it in the tree of headings. If there is no
+// such step, it returns nil.
 func (c *Chapter) section(name string) []Step {
 	first := slices.IndexFunc(c.Steps, func(step Step) bool {
 		return step.Number() == name || strings.EqualFold(step.Title, name)

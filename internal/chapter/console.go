@@ -79,7 +79,7 @@ func (p *parser) readCommand(body []string, number int) []string {
 		last := len(lines) - 1
 		continued := !inHeredoc && p.endsInBackslash(body[last], number+last)
 		err := checkShell(strings.Join(lines, "\n") + "\n")
-		// A heredoc begins after the last of the lines joined by \. The parser does not report an open heredoc as
+		// A heredoc begins after the last of the lines joined by \. The shell's parser does not report an open heredoc as
 		// incomplete.
 		inHeredoc = !continued && err != nil && strings.Contains(err.Error(), "unclosed here-document")
 		if !continued && !inHeredoc && !syntax.IsIncomplete(err) {
@@ -101,7 +101,8 @@ func (p *parser) readCommand(body []string, number int) []string {
 	}
 }
 
-// endsInBackslash reports whether a line ends in a backslash that is not itself escaped.
+// endsInBackslash reports whether a line ends in a backslash that is not itself escaped. White space after this
+// backslash is a mistake.
 func (p *parser) endsInBackslash(line string, number int) bool {
 	text := strings.TrimRight(line, " \t")
 	backslashes := len(text) - len(strings.TrimRight(text, `\`))
@@ -120,8 +121,8 @@ func checkShell(command string) error {
 	return err
 }
 
-// reportShell reports an error of checkShell, whose text starts with line:column. line is the line on which the command
-// starts.
+// reportShell reports err, an error of checkShell whose text starts with line:column, unless err is nil. line is the
+// line on which the command starts.
 func (p *parser) reportShell(err error, line int) {
 	if err == nil {
 		return

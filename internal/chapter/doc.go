@@ -36,7 +36,7 @@ The lines up to the next command are the expected output:
   - If there are no lines, the command must print nothing. Write ... if its output does not matter.
 
 Standard output and standard error are one stream. Before the real output is compared, the player removes colours, blank
-lines at its end, and what kubectl logs about a watch that it has ended. Some lines can't be written literally, because
+lines at the end, and what kubectl logs about a watch that it has ended. Some lines can't be written literally, because
 they mean something here: blank lines, the line "...", and lines that start with "$ " or "? ". Write [..] for such a
 line, or for its beginning.
 

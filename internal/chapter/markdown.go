@@ -63,7 +63,7 @@ func (p *parser) read() {
 	})
 }
 
-// readFence reads a fence from the bytes of the file, because the parser hides the indentation and the end of a fence.
+// readFence reads a fence from the bytes of the file, because goldmark hides the indentation and the end of a fence.
 func (p *parser) readFence(node *ast.FencedCodeBlock, line int) {
 	before, opening := p.text[:node.Pos()], p.text[node.Pos():]
 	f := Fence{Line: line, Indent: string(before[bytes.LastIndexByte(before, '\n')+1:]), Mark: string(fenceMark.Find(opening))}

@@ -11,8 +11,8 @@ var ansiCode = regexp.MustCompile("\x1b(?:\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?
 
 func stripANSI(text string) string { return ansiCode.ReplaceAllString(text, "") }
 
-// endedWatch matches a line that kubectl may log when it ends a watch, because its condition is met or its time is up.
-// client-go v0.37 can mistake the end of the watch for an error.
+// endedWatch matches a line that kubectl may log when it ends a watch because the awaited condition is met or the time
+// is up. client-go v0.37 can mistake the end of the watch for an error.
 var endedWatch = regexp.MustCompile(`^[IWE]\d{4} [\d:.]+ +\d+ reflector\.go:\d+\] "Warning: watch ended with error" .*context (canceled|deadline exceeded)`)
 
 // outputLines returns the lines of a command's real output that are compared. It removes colours, trailing blank lines,

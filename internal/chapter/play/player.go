@@ -54,9 +54,9 @@ type Player struct {
 const posixShell = "/bin/sh"
 
 // Play plays a chapter. At the first difference from the chapter, unless Differs accepts it, Play runs the cleanup
-// blocks that it has not played to their end, and returns a Failure. When ctx ends, it does the same, but the error
-// wraps that of ctx. At the end, it stops all processes that the commands have started, except those that have left
-// their process group.
+// blocks that it has not played to their end, and returns an error that wraps a Failure. When ctx ends, it does the
+// same, but the error wraps ctx's error. At the end, Play stops all processes that the commands have started, except
+// those that have left their process group.
 func (p *Player) Play(ctx context.Context, c *chapter.Chapter) error {
 	playing, err := p.begin(c)
 	if err != nil {

@@ -29,7 +29,6 @@ type playing struct {
 	counts      counts
 }
 
-// counts counts what was played.
 type counts struct {
 	steps    int // steps with at least one played block
 	commands int
@@ -129,7 +128,7 @@ func (p *playing) block(ctx context.Context, block *chapter.Block) error {
 	return nil
 }
 
-// show shows a command, and waits for Enter if the player has an input.
+// show shows a command. If the player has an input, and the first step to show has begun, it then waits for Enter.
 func (p *playing) show(ctx context.Context, command *chapter.Command) error {
 	p.screen.command(ctx, command.Text)
 	var failed error
@@ -168,7 +167,6 @@ func (p *playing) awaitEnter(ctx context.Context, command *chapter.Command) erro
 	return nil
 }
 
-// limit returns the time limit for each command of the block.
 func (p *playing) limit(block *chapter.Block) time.Duration {
 	return cmp.Or(block.Timeout, p.player.timeout, 2*time.Minute)
 }

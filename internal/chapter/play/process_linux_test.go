@@ -17,7 +17,7 @@ func TestAGroupOfDeadProcessesDoesNotLive(t *testing.T) {
 	p := &process{cmd: cmd}
 	g.Expect(p.groupLives()).To(BeTrue())
 	g.Expect(cmd.Process.Kill()).To(Succeed())
-	// The zombie stays in the process table until the Wait below.
+	// The killed process stays in the process table, as a zombie, until the Wait below.
 	g.Eventually(p.groupLives, "5s", "5ms").Should(BeFalse())
 	g.Expect(syscall.Kill(-cmd.Process.Pid, 0)).To(Succeed())
 	g.Expect(cmd.Wait()).NotTo(Succeed())

@@ -20,13 +20,13 @@ import (
 	"example.com/operator-workshop/internal/chapter"
 )
 
-// sleeper returns a command that starts a grandchild, which would outlive the test, and writes its process ID to the
-// file. It prints "there" when it is ready.
+// sleeper returns a command that starts a grandchild, which would outlive the test, and writes the grandchild's process
+// ID to the file. The command prints "there" when it is ready.
 func sleeper(file string) string {
 	return "sh -c 'sleep 1000 & echo $! >" + file + ".new; mv " + file + ".new " + file + "; echo there; wait'"
 }
 
-// process returns the process ID that a command wrote to the file in the player's directory, or 0 if it has not yet.
+// process returns the process ID that a command wrote to the file in the player's directory, or 0 if there is none yet.
 func (p *Player) process(file string) int {
 	text, err := os.ReadFile(filepath.Join(p.Dir, file))
 	if err != nil {

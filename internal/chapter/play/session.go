@@ -90,7 +90,7 @@ func (s *session) close() error {
 var errTimeLimit = errors.New("time limit")
 
 // run runs a command and returns its output and status. It ends the command when ctx ends or the command takes longer
-// than limit. The error is then ctx's or errTimeLimit, and the output is what the command printed so far.
+// than limit. The error is then ctx's or errTimeLimit, and the output is what the command had printed until then.
 func (s *session) run(ctx context.Context, text string, limit time.Duration, live io.Writer) (*capture, int, error) {
 	output := newCapture(outputLimit, live)
 	p, err := s.start(text, output, true)

@@ -130,7 +130,6 @@ func cut(root string, s chapter.Snippet) ([]string, error) {
 	return lines, nil
 }
 
-// part returns the part of a file that the snippet shows.
 func part(s chapter.Snippet, source []byte) (string, error) {
 	switch {
 	case s.Symbol != "":
@@ -145,7 +144,8 @@ func part(s chapter.Snippet, source []byte) (string, error) {
 const contextLines = 3
 
 // changes returns the lines that a step adds to and removes from the part of the file that the snippet shows, as a
-// unified diff without a heading. A part that does not exist before the step counts as added.
+// unified diff without a heading. A part that does not exist before the step counts as added. It is an error if the
+// step changes nothing in this part.
 func changes(s chapter.Snippet, before []byte, after string) (string, error) {
 	old, err := part(s, before)
 	var missing errMissing
