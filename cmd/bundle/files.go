@@ -17,7 +17,6 @@ const bundleFolder = "bundle"
 // files maps paths, written with slashes, to the contents of files.
 type files map[string][]byte
 
-// makeBundle returns all files of the bundle.
 func makeBundle(m *manifests, chosen options) (files, error) {
 	packageName, err := m.packageName()
 	if err != nil {
@@ -55,7 +54,6 @@ func makeBundle(m *manifests, chosen options) (files, error) {
 	return made, nil
 }
 
-// add adds a file that contains the object.
 func (f files) add(path string, object *unstructured.Unstructured) error {
 	path = bundleFolder + "/" + path
 	if _, taken := f[path]; taken {

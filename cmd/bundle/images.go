@@ -19,7 +19,7 @@ type relatedImage struct {
 }
 
 // images lists the images of the containers, the operator's own first, and then those in environment variables. A
-// cluster without access to the internet needs copies of all of them.
+// cluster without access to the internet needs copies of all of them. An image that is not pinned is an error.
 func (m *manifests) images() ([]relatedImage, error) {
 	containers, err := m.containers()
 	if err != nil {

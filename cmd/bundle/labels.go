@@ -59,7 +59,7 @@ func (l labels) dockerfile() []byte {
 	return text.Bytes()
 }
 
-// list writes a line for each label in the given format.
+// list writes comments, and a line in the given format for each label.
 func (l labels) list(text *bytes.Buffer, indent, format string) {
 	fmt.Fprintln(text, indent+"# What each folder contains, and which channels offer the release.")
 	for _, label := range l.bundle {

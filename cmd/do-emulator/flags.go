@@ -25,7 +25,6 @@ const (
 // arguments, but not its environment.
 const tokenVariable = "DO_EMULATOR_TOKEN"
 
-// flags are the command line's flags.
 type flags struct {
 	listen   string
 	clusters string

@@ -62,8 +62,8 @@ func run(ctx context.Context, args []string, output io.Writer) error {
 	return serveKwok(ctx, chosen, listener, output)
 }
 
-// serveKwok gives each cluster a real control plane. Without a state file, it removes them when the emulator ends,
-// because the next emulator couldn't find them.
+// serveKwok gives each cluster a real control plane. Without a state file, it removes the control planes when the
+// emulator ends, because the next emulator won't know their clusters.
 func serveKwok(ctx context.Context, chosen flags, listener net.Listener, output io.Writer) (err error) {
 	kwok, err := openPlanes(ctx, chosen, output)
 	if err != nil {

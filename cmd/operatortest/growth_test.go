@@ -12,7 +12,8 @@ import (
 	"example.com/operator-workshop/operatortest/behaviours"
 )
 
-// The mutant is the example operator, except that it leaves a process running for each ConfigMap that it writes.
+// TestGrowthOfAProcess tests the example operator and a mutant, which leaves a process running for each ConfigMap that
+// it writes.
 func TestGrowthOfAProcess(t *testing.T) {
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
 		t.Skip("without /proc, the kit can't measure a process")

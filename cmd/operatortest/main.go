@@ -151,7 +151,8 @@ func run(ctx context.Context, options runOptions, output io.Writer) (err error) 
 	return nil
 }
 
-// addLogs adds the last lines that the operators of failed trials printed.
+// addLogs replaces the logs of each failed trial with the names and the last lines of its operators' log files, if
+// there are any.
 func addLogs(made *report.Report, dir string) {
 	for _, behaviour := range made.Behaviours {
 		for i := range behaviour.Trials {

@@ -16,8 +16,8 @@ import (
 
 const example = "../../operatortest/examples/shell/operatortest.yaml"
 
-// The example is small: it repairs its ConfigMap and reports one that is refused, but does not wait for its write when
-// it is told to stop.
+// The example operator is small: it repairs its ConfigMap and reports one that is refused, but does not wait for a
+// write in flight when it is told to stop.
 func TestRun(t *testing.T) {
 	g := NewWithT(t)
 	reports := filepath.Join(t.TempDir(), "reports")

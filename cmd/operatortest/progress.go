@@ -44,7 +44,6 @@ func isTerminal(output io.Writer) bool {
 	return ok && term.IsTerminal(int(file.Fd())) && os.Getenv("TERM") != "dumb"
 }
 
-// behaviour prints the result of a behaviour.
 func (p *progress) behaviour(ended report.Behaviour) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

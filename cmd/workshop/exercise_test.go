@@ -11,7 +11,7 @@ import (
 	"example.com/operator-workshop/internal/repo"
 )
 
-// TestCheckBuildsMissingTools uses a checkout without bin/ whose only tool is small.
+// TestCheckBuildsMissingTools uses a checkout that has no bin/, and whose only tool is small.
 func TestCheckBuildsMissingTools(t *testing.T) {
 	g := NewWithT(t)
 	t.Setenv(repo.CacheVariable, t.TempDir())

@@ -27,7 +27,8 @@ func (a *app) chapterEnvironment(cluster classroom.Cluster, held *leftover.Play)
 
 const watchdogName = "watchdog"
 
-// watchdogCommand waits until the player is gone, and then ends the programs that its play started; see package leftover.
+// watchdogCommand waits until the player is gone, and then ends the programs that its play started (see package
+// leftover).
 func (a *app) watchdogCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    watchdogName + " MARK",
@@ -42,7 +43,7 @@ func (a *app) watchdogCommand() *cobra.Command {
 
 const keeperName = "keeper"
 
-// keeperCommand keeps the control plane of the exercises' checks for the next check; see package keeper.
+// keeperCommand keeps the control plane of the exercises' checks for the next check (see package keeper).
 func (a *app) keeperCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    keeperName,

@@ -29,7 +29,8 @@ type playOptions struct {
 	before string         // number of the step to stop before, for a single chapter
 	own    *exercise.Copy // the learner's copy that takes the place of the stage; nil for none
 	solved string         // the last section of the chapter that is done in the learner's copy
-	// differs is called for each command whose output differs from the chapter. If it is nil, the play fails at the first.
+	// differs is called for each command whose output differs from the chapter. If it is nil, the play fails at the first
+	// such command.
 	differs func(*play.Failure)
 }
 

@@ -25,8 +25,8 @@ type app struct {
 	name     string
 	port     int
 	nodes    int
-	// program is the path of this program, which also serves as watchdog and keeper. If it is empty, as in tests, a control
-	// plane ends with the check of the exercises that started it.
+	// program is the path of this program, which also serves as watchdog and keeper. If it is empty, as in tests, the
+	// control plane of the exercises' checks ends with the check that started it.
 	program string
 	// yes answers the question asked before the learner's own cluster is changed.
 	yes bool

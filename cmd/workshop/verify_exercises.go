@@ -71,8 +71,8 @@ func (a *app) verifyExercisesCommand() *cobra.Command {
 	return command
 }
 
-// checks estimates how long the checks of a stage's steps take, compared with other stages: a check with specs, which
-// needs a control plane, takes about three times as long as one without.
+// checks estimates how long the checks of a stage's steps take, compared with other stages: a step whose checks run
+// specs, which need a control plane, takes about three times as long as another.
 func checks(stage *exercise.Stage) int {
 	sum := 0
 	for _, step := range stage.Steps {
