@@ -1,6 +1,6 @@
 // Package bench measures figures for docs/benchmarks.md: how long the tools take to build, how long classroom clusters
-// take to start and stop, what they cost while idle, how long the stages' tests take, and what controllers cost under
-// load.
+// take to start, reset and stop, what they cost while idle, how long the stages' tests take, and what controllers cost
+// under load.
 package bench
 
 import (
@@ -37,8 +37,8 @@ type Bench struct {
 	Out, Log io.Writer
 }
 
-// Build compiles every tool of the main set with an empty compiler cache and prints
-// the time of each. Modules that are already downloaded are not downloaded again.
+// Build compiles every tool of the main set with an empty compiler cache and prints the time of each. Modules that are
+// already downloaded are not downloaded again. Build changes GOCACHE for the whole process.
 func (b Bench) Build(ctx context.Context) error {
 	scratch, err := os.MkdirTemp("", "workshop-bench-")
 	if err != nil {
@@ -58,7 +58,7 @@ func (b Bench) Build(ctx context.Context) error {
 	return err
 }
 
-// Clusters measures clusters of the embedded provider and prints a table.
+// Clusters measures clusters of the embedded provider, prints a table, and removes the clusters.
 func (b Bench) Clusters(ctx context.Context) error {
 	var clusters []classroom.Cluster
 	for i := range crowd {
@@ -116,8 +116,8 @@ func (b Bench) row(figure string, took []time.Duration) {
 }
 
 // costs measures the memory and the idle load of one cluster, and of several at the same time. On Linux, it adds up the
-// components' shares of memory, not their sizes: clusters share the pages of their programs, which a sum of the sizes
-// would count several times. Other programs on the machine hardly affect the result.
+// components' shares of memory, not their sizes: clusters share the pages of their programs, and a sum of the sizes
+// would count those pages several times. Other programs on the machine hardly affect the result.
 func (b Bench) costs(ctx context.Context, clusters []classroom.Cluster) error {
 	var first uint64
 	for i, cluster := range clusters {
@@ -201,7 +201,7 @@ func wait(ctx context.Context, duration time.Duration) error {
 	}
 }
 
-// Tests measures the test suite of each stage.
+// Tests measures the test suite of each stage that has a module, and prints a row for each.
 func (b Bench) Tests(ctx context.Context) error {
 	stages, err := b.Repo.Stages()
 	if err != nil {

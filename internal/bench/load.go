@@ -42,7 +42,7 @@ func (b Bench) CheckLoad(load LoadOptions) error {
 	return err
 }
 
-// ParseResources reads numbers of resources, separated by commas.
+// ParseResources reads positive numbers, separated by commas. It fails if the list contains anything else.
 func ParseResources(list string) ([]int, error) {
 	var numbers []int
 	for text := range strings.SplitSeq(list, ",") {
@@ -93,7 +93,8 @@ func (b Bench) load(ctx context.Context, program string, stage repo.Stage, load 
 	return nil
 }
 
-// loadStages returns the stages that can be measured, or only the requested one.
+// loadStages returns all stages that can be measured or, if a number is given, only that stage. It fails if that stage
+// can't be measured.
 func (b Bench) loadStages(number string) ([]repo.Stage, error) {
 	all, err := b.Repo.Stages()
 	if err != nil {

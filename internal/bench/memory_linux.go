@@ -19,7 +19,7 @@ func memory(component classroom.Component) (uint64, error) {
 	return parseShare(string(content))
 }
 
-// parseShare reads the line "Pss: 1234 kB".
+// parseShare returns the share in the line "Pss: 1234 kB", in bytes.
 func parseShare(rollup string) (uint64, error) {
 	for line := range strings.Lines(rollup) {
 		fields := strings.Fields(line)
