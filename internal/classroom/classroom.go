@@ -23,16 +23,17 @@ const DefaultName = "workshop"
 
 // Cluster is one classroom cluster, which may not exist yet.
 type Cluster interface {
-	// Up gets the cluster running: it creates, repairs or reuses it.
+	// Up gets the cluster running: Up creates, repairs or reuses the cluster.
 	Up(ctx context.Context) error
-	// Choose points the link .workshop/kubeconfig at the cluster. If the learner has named the cluster and the link points
-	// at another one, Choose leaves the link alone: commands for a named cluster must not change the cluster that other
-	// commands find.
+	// Choose points the link .workshop/kubeconfig at the cluster, unless the cluster is the learner's own. If the
+	// learner has named the cluster and the link points at another one, Choose leaves the link alone: commands for a
+	// named cluster must not change the cluster that other commands find.
 	Choose(ctx context.Context) error
 	// Down removes the cluster and everything in it, unless the cluster is the learner's own. It returns nil if the
 	// cluster does not exist.
 	Down(ctx context.Context) error
-	// Reset restores the cluster to the state it had when it was created. It fails for the learner's own cluster.
+	// Reset restores the cluster to the state it had when it was created, or creates the cluster if it does not exist.
+	// It fails for the learner's own cluster.
 	Reset(ctx context.Context) error
 	// Status reports what is running. A cluster that isn't running is not an error.
 	Status(ctx context.Context) (Status, error)
@@ -69,7 +70,8 @@ type Options struct {
 }
 
 // MakeCommand returns the make command for a goal, for use in messages. It includes CLUSTER and NAME unless they have
-// their defaults, so that a learner who copies the command doesn't reset or remove another cluster.
+// their defaults, so that a learner who copies the command doesn't reset or remove another cluster. The learner's own
+// cluster needs no NAME.
 func (o Options) MakeCommand(goal string) string {
 	command := "make " + goal
 	if o.Provider != providers.Embedded {

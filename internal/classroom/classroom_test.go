@@ -43,7 +43,7 @@ func checkout(t *testing.T) repo.Repo {
 	return repo.Repo{Root: root}
 }
 
-// newCluster returns a cluster of a checkout, and removes it when the test ends.
+// newCluster returns a cluster that has not been started, and removes the cluster when the test ends.
 func newCluster(t *testing.T, r repo.Repo, name string) classroom.Cluster {
 	t.Helper()
 	options := classroom.Options{Repo: r, Provider: providers.Embedded, Name: name, Nodes: 2, Out: io.Discard}

@@ -18,7 +18,7 @@ import (
 	"example.com/operator-workshop/internal/repo"
 )
 
-// errInterrupted is the error after Ctrl-C. A provider that can continue from there adds the command for that.
+// errInterrupted is the error after Ctrl-C. A provider that can continue adds the command that does so.
 var errInterrupted = errors.New("interrupted")
 
 // childGrace is how long a tool's children may keep running after the tool was stopped. It gives docker time to create a

@@ -64,7 +64,7 @@ func (c *current) kubectl(ctx context.Context, args ...string) (string, error) {
 	return runner.output(ctx, "kubectl", args...)
 }
 
-// Up copies the kubeconfig's current context, checks that its cluster answers, and asks for confirmation.
+// Up copies the kubeconfig's current context, checks that its cluster answers, and calls Options.Confirm, if set.
 func (c *current) Up(ctx context.Context) error {
 	if err := private.MakeDir(c.options.Repo.State()); err != nil {
 		return err
@@ -90,7 +90,9 @@ func (c *current) Up(ctx context.Context) error {
 // Choose does nothing: .workshop/kubeconfig only points to clusters that the workshop made.
 func (c *current) Choose(context.Context) error { return nil }
 
-// freeze copies the current context, with its certificates and keys, into a file whose name includes a hash of the content.
+// freeze copies the current context, with its certificates and keys, into a file whose name includes a hash of the
+// content. From then on, Kubeconfig returns the path of this file. freeze returns the name of the context and the URL
+// of its API server.
 func (c *current) freeze(ctx context.Context) (name, server string, err error) {
 	quiet := *c
 	quiet.runner.log = "" // the log must not contain credentials
@@ -171,7 +173,8 @@ func (c *current) Reset(context.Context) error {
 	return errors.New("CLUSTER=current is your own cluster and is never reset: use the commands of a chapter's last step to remove what the chapter created")
 }
 
-// Status reports the answers of the cluster's API server.
+// Status reports the answers of the cluster's API server. Without a kubeconfig, the state is StateAbsent. If kubectl
+// can't read the kubeconfig or get an answer, the state is StateBroken.
 func (c *current) Status(ctx context.Context) (Status, error) {
 	status := Status{Name: providers.Current, Provider: providers.Current, Kubeconfig: c.Kubeconfig(), State: StateRunning}
 	if err := private.MakeDir(c.options.Repo.State()); err != nil {

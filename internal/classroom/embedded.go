@@ -37,7 +37,7 @@ func (e *embedded) Kubeconfig() string {
 	return filepath.Join(e.options.Repo.State(), e.options.Name+".kubeconfig")
 }
 
-// Environment includes the variables that point etcdctl at the cluster's etcd.
+// Environment includes the variables that point etcdctl at the cluster's etcd, if the cluster exists.
 func (e *embedded) Environment() []string {
 	variables := environment(e.options.Repo, e.Kubeconfig())
 	etcd, err := e.plane.EtcdEnvironment()
@@ -59,7 +59,7 @@ func (e *embedded) Up(ctx context.Context) error {
 // Choose implements Cluster.
 func (e *embedded) Choose(ctx context.Context) error { return choose(ctx, e.options, e.Kubeconfig()) }
 
-// Reset restores the cluster to the state it had when it was new.
+// Reset restores the cluster to the state it had when it was new, or creates the cluster if it does not exist.
 func (e *embedded) Reset(ctx context.Context) error {
 	err := e.plane.Reset(ctx)
 	if errors.Is(err, controlplane.ErrNotFound) {
@@ -86,7 +86,7 @@ func (e *embedded) finish(err error) error {
 	return private.WriteFile(e.Kubeconfig(), content)
 }
 
-// explain adds advice for the learner to an error or, if there is none, the name of the cluster.
+// explain adds advice for the learner to an error. If it has no advice, it adds the name of the cluster.
 func (e *embedded) explain(err error) error {
 	var damaged *controlplane.DamagedError
 	switch {
@@ -101,7 +101,8 @@ func (e *embedded) explain(err error) error {
 	return fmt.Errorf("cluster %s: %w", e.options.Name, err)
 }
 
-// Down ends the cluster's processes and removes its files.
+// Down ends the cluster's processes and removes its files. If .workshop/kubeconfig pointed at the cluster, Down points
+// the link at another cluster or removes it.
 func (e *embedded) Down(ctx context.Context) error {
 	if err := os.RemoveAll(e.Kubeconfig()); err != nil {
 		return private.Explain(err)
@@ -120,7 +121,8 @@ func (e *embedded) Down(ctx context.Context) error {
 	return nil
 }
 
-// Status reports which processes are running, and the answers of the API server.
+// Status reports which processes are running. If the cluster is complete and all its components answer, Status also
+// reports the answers of the API server.
 func (e *embedded) Status(ctx context.Context) (Status, error) {
 	status := Status{Name: e.options.Name, Provider: providers.Embedded, Kubeconfig: e.Kubeconfig()}
 	up := "`" + e.options.MakeCommand("up") + "`"

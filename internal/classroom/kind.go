@@ -74,7 +74,7 @@ func (k *kind) Kubeconfig() string { return k.path(".kubeconfig") }
 func (k *kind) Environment() []string { return environment(k.options.Repo, k.Kubeconfig()) }
 
 // Up creates the cluster, recreates one that was only partly created, or reuses a complete one and rewrites its
-// kubeconfig.
+// kubeconfig. It fails if the cluster was not made in this checkout.
 func (k *kind) Up(ctx context.Context) error {
 	unlock, found, err := k.find(ctx)
 	if err != nil {
@@ -201,7 +201,6 @@ func (k *kind) createOnce(ctx context.Context, made record) error {
 	return made.write(k.path(".json"))
 }
 
-// config returns the configuration passed to kind.
 func (k *kind) config() string {
 	config := kindConfig
 	if k.options.Port != 0 {
@@ -210,7 +209,8 @@ func (k *kind) config() string {
 	return config + strings.Repeat("- role: worker\n", k.options.Nodes-1)
 }
 
-// Down removes the cluster's containers and its files.
+// Down removes the cluster's containers and its files. If .workshop/kubeconfig pointed at the cluster, Down points the
+// link at another cluster or removes it. Down fails if the cluster was not made in this checkout.
 func (k *kind) Down(ctx context.Context) error {
 	if err := k.down(ctx); err != nil {
 		return err

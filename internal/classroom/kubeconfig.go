@@ -76,7 +76,7 @@ func unchoose(ctx context.Context, state, kubeconfig string) error {
 	return nil
 }
 
-// newestBut returns the path of the newest kubeconfig of a complete cluster, or "". It leaves out the path except, and
+// newestBut returns the path of the newest kubeconfig of a complete cluster, or "". It ignores the path in except, and
 // copies of the learner's own kubeconfigs.
 func newestBut(state, except string) string {
 	all, _ := fs.Glob(os.DirFS(state), "*.kubeconfig") // the pattern is well-formed
