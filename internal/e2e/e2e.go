@@ -38,8 +38,9 @@ type Test struct {
 	Out io.Writer
 }
 
-// Run runs the steps. It returns the error of the step that failed, joined with the errors of Logs and Down. After
-// Ctrl-C, when ctx has ended, it collects no logs but still calls Down.
+// Run runs the steps, and then calls Down. If a step of Begin fails, Run returns its error without calling Logs or
+// Down. If another step fails, Run calls Logs before Down, and joins their errors with that of the step. After Ctrl-C,
+// when ctx has ended, Run collects no logs.
 func (t Test) Run(ctx context.Context) error {
 	began := time.Now()
 	if err := t.all(ctx, t.Begin); err != nil {
