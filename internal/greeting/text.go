@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// textKey is the key of the ConfigMap that holds the text.
+// textKey is the ConfigMap's key for the text.
 const textKey = "text"
 
 // Text greets a name in a language, or in English if it doesn't know the language.
