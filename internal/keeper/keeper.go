@@ -27,21 +27,22 @@ import (
 const (
 	// Idle is how long a control plane is kept after its last check. Learners need about 15 minutes for the longest step.
 	Idle = 15 * time.Minute
-	// usedFile is locked by the check that is using the control plane. Its modification time says when one last did.
+	// usedFile is locked by the check that is using the control plane. Its modification time says when a check last
+	// used the control plane.
 	usedFile = "checks.lock"
 	// keeperFile is locked by the keeper. It contains the keeper's process ID and the path of its folder.
 	keeperFile = "checks.keeper"
 	// interval is the time between two looks at a lock.
 	interval = time.Second
-	// poll is the interval at which a wait checks again, and limit is how long it may take.
+	// poll is the interval between two tries to get a lock. limit bounds the wait until a keeper has ended.
 	poll, limit = 20 * time.Millisecond, 10 * time.Second
 	// lookTime is how long to try to lock usedFile. A keeper that only looks at the file locks it for a much shorter time.
 	lookTime = time.Second
 )
 
-// Borrow returns the folder whose control plane the checks of this checkout share, for [testcluster.ScratchVariable]. If
-// no keeper is running, Borrow starts the given command, which must call [Run]. If another check is using the folder,
-// Borrow returns one that is only for this process. Call giveBack after the check.
+// Borrow returns a value for [testcluster.ScratchVariable]: the folder whose control plane the checks of this checkout
+// share. If no keeper is running, Borrow starts the given command, which must call [Run]. If another check is using the
+// folder, Borrow returns one that is only for this process. Call giveBack after the check.
 func Borrow(ctx context.Context, state string, command ...string) (folder string, giveBack func() error, err error) {
 	if err := os.MkdirAll(state, 0o700); err != nil {
 		return "", nil, fmt.Errorf("share a control plane: %w", err)
@@ -69,6 +70,7 @@ func Borrow(ctx context.Context, state string, command ...string) (folder string
 
 // Run makes a folder for control planes, and writes its path to ready. When no check has used them for the given time,
 // when ctx is done, or when the checkout has been deleted, Run removes the folder with its control planes, and returns.
+// It fails if another keeper is running.
 func Run(ctx context.Context, state string, idle time.Duration, ready io.Writer) error {
 	kept := flock.New(filepath.Join(state, keeperFile))
 	first, err := kept.TryLock()
@@ -122,8 +124,8 @@ func wait(ctx context.Context, used *flock.Flock, idle time.Duration) error {
 	}
 }
 
-// End ends the keeper and its control plane. It reports whether it ended one: it leaves the control plane of a check that
-// is in progress.
+// End ends the keeper and its control plane, unless a check is using the control plane. It reports whether it ended a
+// keeper.
 func End(ctx context.Context, state string) (ended bool, err error) {
 	used := flock.New(filepath.Join(state, usedFile))
 	if _, err := os.Stat(used.Path()); err != nil {
@@ -149,7 +151,7 @@ func End(ctx context.Context, state string) (ended bool, err error) {
 	return gone, errors.Join(err, kept.Close())
 }
 
-// running returns the process ID and the folder of the keeper, or an empty folder if none is running.
+// running returns the process ID and the folder of the keeper, or 0 and "" if none is running.
 func running(state string) (id int, folder string, err error) {
 	kept := flock.New(filepath.Join(state, keeperFile))
 	dead, err := kept.TryLock()
@@ -167,7 +169,6 @@ func running(state string) (id int, folder string, err error) {
 	return id, strings.TrimSuffix(rest, "\n"), nil
 }
 
-// start starts a keeper and returns its folder.
 func start(command []string) (folder string, err error) {
 	keeper := exec.Command(command[0], command[1:]...)
 	// The keeper gets a session of its own, so that neither Ctrl-C nor closing the terminal ends it.
@@ -188,7 +189,7 @@ func start(command []string) (folder string, err error) {
 	return line, errors.Join(out.Close(), keeper.Process.Release())
 }
 
-// tryFor tries to get the lock for some time, and reports whether it did.
+// tryFor waits for the lock until limit has passed, and reports whether it got the lock.
 func tryFor(ctx context.Context, limit time.Duration, lock *flock.Flock) (bool, error) {
 	trying, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

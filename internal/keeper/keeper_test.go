@@ -13,7 +13,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// idleVariable makes this test binary a keeper that waits for the given time.
+// idleVariable is the environment variable that makes this test binary a keeper, and says how long the keeper waits.
 const idleVariable = "KEEPER_IDLE"
 
 // long is a time that no test reaches.
