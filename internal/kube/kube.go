@@ -49,8 +49,8 @@ type kubeconfig struct {
 	} `json:"users"`
 }
 
-// Open reads a kubeconfig with one cluster, one user and their certificates, such as those that the embedded cluster and
-// kind write. It fails for any other kubeconfig, for example one with a token or an exec plugin, which needs kubectl.
+// Open reads a kubeconfig with one cluster, one user and their certificates, such as the embedded cluster and kind
+// write. It fails for any other kubeconfig, for example one with a token or an exec plugin, which needs kubectl.
 func Open(path string) (*Client, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -79,7 +79,8 @@ func Open(path string) (*Client, error) {
 	return &Client{Server: cluster.Server, http: &http.Client{Transport: transport}}, nil
 }
 
-// Get implements the function type Get. If the API server rejects the request, the error contains its message.
+// Get implements the function type Get. If the API server rejects the request, the error contains the server's message
+// or, if there is none, the status.
 func (c *Client) Get(ctx context.Context, path string) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.Server+path, nil)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Serve starts a server that requires a client certificate. It returns a kubeconfig for the server,
-// which tests may change.
+// Serve starts a server that requires a client certificate, and stops it when the test ends. It returns a kubeconfig
+// for the server. Tests may change the kubeconfig.
 func Serve(t *testing.T, handler http.Handler) map[string]any {
 	t.Helper()
 	server := httptest.NewUnstartedServer(handler)
