@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// marked returns the processes that were started with this setting in their environment.
+// marked returns the IDs of the processes that were started with this setting in their environment.
 func marked(setting string) ([]int, error) {
 	environments, err := filepath.Glob("/proc/[0-9]*/environ")
 	if err != nil {

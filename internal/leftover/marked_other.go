@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// marked returns the processes that were started with this setting in their environment. ps prints the environment
-// after the command.
+// marked returns the IDs of the processes that were started with this setting in their environment. ps prints the
+// environment after the command.
 func marked(setting string) ([]int, error) {
 	out, err := exec.Command("ps", "-A", "-E", "-ww", "-o", "pid=,command=").Output()
 	if err != nil {
