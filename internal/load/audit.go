@@ -15,8 +15,8 @@ import (
 	"example.com/operator-workshop/operatortest/traffic"
 )
 
-// auditPolicy makes the API server log the requests of one user only, without their bodies. The server logs a watch when
-// the watch begins and again when it ends.
+// auditPolicy makes the API server log only one user's requests, without the requests' bodies. The server logs a watch
+// when the watch begins and again when it ends.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -114,7 +114,7 @@ func (l *auditLog) add(line []byte) error {
 	return nil
 }
 
-// between returns the requests that the API server received between two times.
+// between returns the requests that the API server received at from or later, but before to.
 func (l *auditLog) between(from, to time.Time) []request {
 	var found []request
 	for _, each := range l.requests {

@@ -27,7 +27,8 @@ const (
 )
 
 // children returns the objects that the operator made for the resources, in a form in which they can be created without
-// it. There is one set for each resource that has children. children finds the objects by their controlling owners.
+// the operator. There is one set for each resource that has children. children finds the objects by their controlling
+// owners. It also adds each kind with such an owner to ownedKinds.
 func (g *ground) children(ctx context.Context, resources load) (load, error) {
 	kinds, err := g.deletableKinds()
 	if err != nil {

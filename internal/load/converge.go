@@ -30,7 +30,7 @@ type load struct {
 	unmet func(*unstructured.Unstructured) string
 }
 
-// resources returns the load for measuring an operator.
+// resources returns a load of this many resources, each in a set of its own.
 func (p *plan) resources(number int) load {
 	sets := make([][]*unstructured.Unstructured, number)
 	for i := range sets {
@@ -39,7 +39,6 @@ func (p *plan) resources(number int) load {
 	return load{sets: sets, unmet: unmet}
 }
 
-// objects returns the objects of all sets.
 func (l load) objects() []*unstructured.Unstructured { return slices.Concat(l.sets...) }
 
 // convergence records when the objects of a load were created and when they had converged.
@@ -72,7 +71,8 @@ func newConvergence(l load) *convergence {
 	return c
 }
 
-// converge creates the objects and waits until all have converged. The operator is nil if none is running.
+// converge creates the objects and waits until all have converged. It fails if the operator ends, or if no object
+// converges for stallTimeout. The operator is nil if none is running.
 func (g *ground) converge(ctx context.Context, running *operator, l load) (*convergence, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the watches and, after an error, the writers

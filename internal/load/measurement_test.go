@@ -15,7 +15,7 @@ import (
 // measurementTimeout bounds a whole measurement with few resources, which takes about 10 s.
 const measurementTimeout = 2 * time.Minute
 
-// testStage copies testdata/stage and gives it a program.
+// testStage returns the path of a copy of testdata/stage that has a program.
 func testStage(t *testing.T) string {
 	t.Helper()
 	stage := filepath.Join(t.TempDir(), "gauges")

@@ -17,7 +17,7 @@ func peakWhileRunning(pid int) (int64, error) {
 	return parsePeak(string(content))
 }
 
-// parsePeak reads the line "VmHWM: 1234 kB" in a process's status. See proc_pid_status(5).
+// parsePeak returns the peak in the line "VmHWM: 1234 kB" of a process's status, in bytes. See proc_pid_status(5).
 func parsePeak(status string) (int64, error) {
 	for line := range strings.Lines(status) {
 		fields := strings.Fields(line)

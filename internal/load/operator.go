@@ -40,7 +40,7 @@ type operator struct {
 	ended chan struct{}
 }
 
-// startOperator starts the controller, with its log in a file. It runs until stop is called.
+// startOperator starts the controller, and writes the controller's log to a file. Call stop afterwards.
 func startOperator(program, kubeconfig, log string, args []string) (*operator, error) {
 	output, err := os.Create(log)
 	if err != nil {

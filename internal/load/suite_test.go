@@ -37,8 +37,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// operate makes a ConfigMap for every Gauge and reports the Gauge as ready, with one write each. For the first Gauge, it
-// makes one more write, which fails with a conflict.
+// operate makes a ConfigMap for every Gauge with one write, and reports the Gauge as ready with another. For the first
+// Gauge, it makes one more write, which fails with a conflict.
 func operate(args []string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()

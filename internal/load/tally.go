@@ -33,7 +33,6 @@ func count(requests []request) tally {
 	return counted
 }
 
-// class returns the counter for a request.
 func (t *tally) class(each request) *int {
 	switch {
 	case each.Verb == "watch":
