@@ -7,7 +7,7 @@
 //
 // A group's ID is the process ID of its leader, which is the program itself.
 //
-// A program that must not outlive the workshop, even after kill -9, has a watchdog.
+// A program that must not outlive the workshop, even if the workshop is killed with SIGKILL, has a watchdog.
 package procgroup
 
 import (
