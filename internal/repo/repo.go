@@ -58,8 +58,8 @@ func Find(dir string) (Repo, error) {
 // Bin returns the directory that contains the tools.
 func (r Repo) Bin() string { return filepath.Join(r.Root, "bin") }
 
-// State returns the directory that contains the state of the classroom clusters, and the locks of package leftover and
-// package keeper.
+// State returns the directory for what outlives a command, such as the state of the classroom clusters, and the locks
+// of packages leftover and keeper.
 func (r Repo) State() string { return filepath.Join(r.Root, ".workshop") }
 
 // Stages returns the stages, sorted by number.
