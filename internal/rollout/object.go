@@ -71,7 +71,7 @@ func (s status) condition(wanted string) condition {
 	return condition{}
 }
 
-// exit describes how the container last ended.
+// exit describes how the container last ended, or returns "" if it has not ended.
 func (s containerStatus) exit() string {
 	ended := s.LastState.Terminated
 	if ended == nil {
