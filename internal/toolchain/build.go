@@ -149,7 +149,8 @@ func (b Builder) compile(ctx context.Context, set Set, component Component, stor
 }
 
 // goCommand runs go in a tools module, outside the workspace and without cgo. It ignores a platform that the caller's
-// environment sets. After a failure, the log contains go's standard error; after a success, there is no log.
+// environment sets. After a failure other than an interruption, the log contains go's standard error. After a success,
+// there is no log.
 func (b Builder) goCommand(ctx context.Context, dir, log string, args ...string) error {
 	var output bytes.Buffer
 	command := exec.CommandContext(ctx, "go", args...)
