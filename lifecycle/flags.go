@@ -66,8 +66,9 @@ func Parse(set *flag.FlagSet, args []string, output io.Writer) error {
 	return nil
 }
 
-// RESTConfig finds the cluster: that of the given kubeconfig, or else of the files that $KUBECONFIG names, or else of the
-// pod in which the process runs. Unlike kubectl, it doesn't fall back on ~/.kube/config, which may name any cluster.
+// RESTConfig finds the cluster: that of the given kubeconfig, or else of the files that $KUBECONFIG names, or else of
+// the pod in which the process runs. Unlike kubectl, it doesn't fall back on ~/.kube/config, which may name any
+// cluster. The configuration has the limits QPS and Burst.
 func (f *Flags) RESTConfig() (*rest.Config, error) {
 	config, err := f.findCluster()
 	if err != nil {

@@ -105,8 +105,8 @@ func (l *Lease) Acquire(ctx context.Context) (context.Context, error) {
 	}
 }
 
-// Release gives up the Lease, so that another replica need not wait until it expires. Call it only after the last
-// write.
+// Release gives up the Lease if this replica holds it, so that another replica need not wait for the Lease to expire.
+// Call Release only after the last write.
 func (l *Lease) Release(ctx context.Context) {
 	if l.stop == nil {
 		return

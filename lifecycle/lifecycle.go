@@ -38,8 +38,8 @@ var ErrNotInstalled = errors.New("the cluster does not know the kind")
 var discoveryBackoff = wait.Backoff{Steps: 4, Duration: 100 * time.Millisecond, Factor: 4}
 
 // CheckInstalled returns ErrNotInstalled if the API server does not serve a resource such as klusters. An informer
-// would only log the error over and over. By default, every authenticated user may make discovery requests, so this
-// needs no RBAC rule of its own.
+// would only log the error over and over. CheckInstalled retries after other errors (see discoveryBackoff). By default,
+// every authenticated user may make discovery requests, so this needs no RBAC rule of its own.
 func CheckInstalled(ctx context.Context, client discovery.DiscoveryInterface, resource schema.GroupVersionResource) error {
 	var last error
 	err := wait.ExponentialBackoffWithContext(ctx, discoveryBackoff, func(ctx context.Context) (bool, error) {
