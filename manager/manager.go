@@ -27,14 +27,14 @@ const (
 	syncWait = 500 * time.Millisecond
 )
 
-// ForManager completes the options of a manager that is started with ctx. It keeps the caller's Scheme,
-// LeaderElectionID, Cache.ByObject and WebhookServer. If there is no WebhookServer, it makes one, with the port and
-// certificate folder that kubebuilder's manifests expect.
+// ForManager completes the options of a manager that is started with ctx. It keeps the caller's options that it doesn't
+// set itself, such as Scheme, LeaderElectionID and Cache.ByObject. If there is no WebhookServer, it makes one, with the
+// port and certificate folder that kubebuilder's manifests expect.
 //
 // The manager's client reads from the cache, and a read waits until the cache contains the client's own writes.
-// Otherwise a reconcile right after a write could work from the state before it, and its next write could be
-// rejected. A cache of several namespaces has an informer for each, and controller-runtime v0.25.2 can't wait for
-// those. With several namespaces, that next write may be rejected, and the reconcile is retried.
+// Otherwise a reconcile right after a write could work from the state before that write, and the reconcile's next write
+// could be rejected. A cache of several namespaces has an informer for each, and controller-runtime v0.25.2 can't wait
+// for those. With several namespaces, that next write may be rejected, and the reconcile is retried.
 func (o *Options) ForManager(ctx context.Context, setup ctrl.Options) ctrl.Options {
 	setup.Cache.DefaultNamespaces = o.cachedNamespaces()
 	setup.Cache.DefaultTransform = cache.TransformStripManagedFields()
@@ -59,8 +59,8 @@ func (o *Options) ForManager(ctx context.Context, setup ctrl.Options) ctrl.Optio
 	return setup
 }
 
-// cachedNamespaces returns nil for all namespaces. Otherwise the cache lists and watches only in these namespaces, so
-// a Role in each is enough.
+// cachedNamespaces returns the namespaces to cache, or nil for all. The cache lists and watches only in these
+// namespaces, so a Role in each is enough.
 func (o *Options) cachedNamespaces() map[string]cache.Config {
 	if len(o.Namespaces) == 0 {
 		return nil

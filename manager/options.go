@@ -93,7 +93,7 @@ func (o *Options) AddFlags(flags *flag.FlagSet, objects string) {
 	o.Logging.BindFlags(flags)
 }
 
-// SetNamespaces parses a comma-separated list of names.
+// SetNamespaces sets Namespaces to a comma-separated list of names. If one isn't valid, it fails and changes nothing.
 func (o *Options) SetNamespaces(list string) error {
 	namespaces := strings.Split(list, ",")
 	for _, namespace := range namespaces {
@@ -120,8 +120,8 @@ func (o *Options) Validate() error {
 	return nil
 }
 
-// FindCertificate returns an error that names the flag if one of the files is missing from the folder. Without this
-// check, a metrics server would make its own certificate, and a webhook server would fail later.
+// FindCertificate checks that the folder contains the files. Its error names the flag. Without this check, a metrics
+// server would make its own certificate, and a webhook server would fail later.
 func FindCertificate(flagName, folder string, files ...string) error {
 	for _, file := range files {
 		if _, err := os.Stat(filepath.Join(folder, file)); err != nil {

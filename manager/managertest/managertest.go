@@ -43,8 +43,8 @@ func StartProcess(t *testing.T, args ...string) *gexec.Session {
 	return process
 }
 
-// Isolate clears environment variables, and hides the pod's cluster and the user's home directory. The test gets its own
-// home directory, with a kubeconfig that names an address at which nothing listens.
+// Isolate clears the given environment variables and KUBECONFIG, and hides the pod's cluster and the user's home
+// directory. The test gets its own home directory, with a kubeconfig that names an address at which nothing listens.
 func Isolate(t *testing.T, variables ...string) {
 	for _, variable := range append(variables, "KUBERNETES_SERVICE_HOST", "KUBECONFIG") {
 		t.Setenv(variable, "")
