@@ -81,7 +81,7 @@ func (r runner) output(ctx context.Context, tool string, args ...string) (string
 	return stdout.String(), nil
 }
 
-// relative shortens a path for the commands shown to a learner, which run in the repository's root.
+// relative shortens a path for the commands shown to a learner: these run in the repository's root.
 func (r runner) relative(path string) string {
 	if rel, err := filepath.Rel(r.repo.Root, path); err == nil {
 		return rel

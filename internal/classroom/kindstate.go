@@ -19,13 +19,12 @@ const (
 	kindForeign
 )
 
-// kindFound is the result of find.
 type kindFound struct {
 	state kindState
 	nodes []container
 }
 
-// find locks the cluster and looks for it.
+// find locks the cluster, and returns its state and its nodes. Call unlock afterwards, unless find returns an error.
 func (k *kind) find(ctx context.Context) (unlock func(), found kindFound, err error) {
 	unlock, err = lock(ctx, k.path(".lock"), k.options.Out, lockLimit)
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 // lockLimit bounds the wait for another command. Even on a slow machine, commands rarely take this long.
 const lockLimit = 10 * time.Minute
 
-// lock keeps other commands from changing what the file protects, such as a cluster. Before it waits, it prints which
-// command it waits for.
+// lock keeps other commands from changing what the file protects, such as a cluster, until unlock is called. It waits
+// for limit at most. Before it waits, it prints which command it waits for.
 func lock(ctx context.Context, path string, out io.Writer, limit time.Duration) (unlock func(), err error) {
 	if err := private.MakeDir(filepath.Dir(path)); err != nil {
 		return nil, err
