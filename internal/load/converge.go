@@ -89,7 +89,6 @@ func (g *ground) converge(ctx context.Context, running *operator, l load) (*conv
 	return c, nil
 }
 
-// createAll creates the objects with several writers.
 func (g *ground) createAll(ctx context.Context, c *convergence) error {
 	return inParallel(ctx, c.sets, func(ctx context.Context, i int, set []*unstructured.Unstructured) error {
 		c.begun[i] = time.Now()

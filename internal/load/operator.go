@@ -116,7 +116,6 @@ func (o *operator) wait(ctx context.Context, holds func() (bool, error)) error {
 	}
 }
 
-// processorTime returns the processor time that the process has used so far.
 func (o *operator) processorTime() (time.Duration, error) {
 	running, err := process.NewProcess(int32(o.command.Process.Pid))
 	if err != nil {

@@ -30,7 +30,7 @@ type plan struct {
 	Needs       []map[string]any `json:"needs,omitempty"`
 }
 
-// readPlan reads the plan of the stage in a folder.
+// readPlan reads and checks the plan of the stage in a folder.
 func readPlan(stage string) (*plan, error) {
 	file := filepath.Join(stage, filepath.FromSlash(planFile))
 	content, err := os.ReadFile(file)
@@ -63,7 +63,6 @@ func (p *plan) validate() error {
 	return nil
 }
 
-// object returns the resource with this number.
 func (p *plan) object(number int) *unstructured.Unstructured {
 	object, _ := fill(p.Resource, strconv.Itoa(number)).(map[string]any)
 	made := &unstructured.Unstructured{Object: object}
