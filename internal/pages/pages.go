@@ -36,7 +36,6 @@ func NewChecker(root string) *Checker {
 	return &Checker{root: root, spelling: spelling, phrases: phrasesPattern(), anchors: map[string]map[string]bool{}}
 }
 
-// page is a page being checked.
 type page struct {
 	*Checker
 	path     string

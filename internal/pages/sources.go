@@ -44,7 +44,6 @@ func (c *Checker) CheckSources() error {
 	return errors.Join(append(problems, err)...)
 }
 
-// checkComments checks the phrases in the comments of a Go file.
 func (c *Checker) checkComments(path string) error {
 	files := token.NewFileSet()
 	file, err := parser.ParseFile(files, path, nil, parser.ParseComments|parser.SkipObjectResolution)
@@ -65,7 +64,6 @@ func (c *Checker) checkComments(path string) error {
 	return errors.Join(problems...)
 }
 
-// checkExercises checks the phrases in the text of a stage's exercises.
 func (c *Checker) checkExercises(path string) error {
 	content, err := os.ReadFile(path)
 	if err != nil {
