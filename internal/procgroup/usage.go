@@ -11,13 +11,12 @@ import (
 
 // Usage counts the resources that all processes of a group use together.
 type Usage struct {
-	// Threads counts at least one for each process. Files counts open files, including connections.
+	// Threads is at least the number of processes. Files counts open files, including connections.
 	Threads, Files int
 	// Memory is the resident memory in bytes, without mapped files and shared memory.
 	Memory int64
 }
 
-// member is a process of a group.
 type member struct {
 	pid     string
 	threads int
