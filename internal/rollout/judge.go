@@ -10,7 +10,7 @@ import (
 type sight struct {
 	// done means that all pods are new and ready.
 	done bool
-	// progress is the line to print about it.
+	// progress is the line to print about the rollout.
 	progress string
 	// trouble says why a pod can't start and, in some cases, what to do. It is "" if nothing is wrong.
 	trouble string
