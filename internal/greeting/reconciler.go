@@ -87,7 +87,7 @@ func (r *Reconciler) ensureConfigMap(ctx context.Context, greeting *Greeting) er
 // +kubebuilder:rbac:groups=hello.example.com,resources=greetings/status,verbs=patch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// updateStatus patches the status if it changes, and emits an Event if the reason does.
+// updateStatus patches the status if it changes, and then emits an Event if the reason has changed.
 func (r *Reconciler) updateStatus(ctx context.Context, greeting *Greeting, problem error) error {
 	ready, known := readyCondition(greeting, problem)
 	if !known {
