@@ -43,8 +43,8 @@ type Local struct {
 	registered     atomic.Bool
 }
 
-// New makes a certificate for the address at which the API server calls the webhooks, such as 127.0.0.1:9443. The
-// certificate is valid for a year.
+// New makes a Local with a certificate for the address at which the API server calls the webhooks, such as
+// 127.0.0.1:9443. The certificate is valid for a year.
 func New(address string) (*Local, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
