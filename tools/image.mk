@@ -1,7 +1,7 @@
 # The Makefiles of stages 2 to 6 share these settings for building images. Each of them sets PROGRAM, the program's name,
 # and PACKAGE, the Go package that it is built from.
 
-# The absolute path, for recipes that change into a folder.
+# The absolute path of kustomize, for recipes that change into a folder.
 KUSTOMIZE_PATH = $(if $(findstring /,$(KUSTOMIZE)),$(abspath $(KUSTOMIZE)),$(KUSTOMIZE))
 
 # The version and the commit that --version, the log and the image's labels show. A release sets VERSION=… on the command
