@@ -30,7 +30,7 @@ func getTable(ctx context.Context, namespace string) *metav1.Table {
 	return table
 }
 
-// columns returns the values of the first row, by column name, for the columns of one priority.
+// columns returns the first row's values in the columns of this priority, by column name.
 func columns(table *metav1.Table, priority int32) map[string]any {
 	GinkgoHelper()
 	Expect(table.Rows).NotTo(BeEmpty())

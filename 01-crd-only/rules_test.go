@@ -254,7 +254,7 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 	}
 }
 
-// expectDescribed expects a description of the schema and of every property in it.
+// expectDescribed expects that the schema, and every property in it, has a description that ends in a full stop.
 func expectDescribed(t *testing.T, schema apiextensionsv1.JSONSchemaProps, path string) {
 	if !strings.HasSuffix(schema.Description, ".") {
 		t.Errorf("%s needs a description that ends in a full stop, but has %q", path, schema.Description)
@@ -264,7 +264,7 @@ func expectDescribed(t *testing.T, schema apiextensionsv1.JSONSchemaProps, path 
 	}
 }
 
-// ticketWith returns a valid ticket with some fields replaced.
+// ticketWith returns a ticket whose spec is valid, unless one of the given fields is not.
 func ticketWith(fields map[string]any) *unstructured.Unstructured {
 	spec := map[string]any{"from": "ZRH", "to": "FCO", "number": int64(2)}
 	maps.Copy(spec, fields)

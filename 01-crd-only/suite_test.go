@@ -70,7 +70,6 @@ func createTicket(ctx context.Context, name string) *unstructured.Unstructured {
 	return ticket
 }
 
-// set writes one field of an object.
 func set(object *unstructured.Unstructured, value any, fields ...string) {
 	GinkgoHelper()
 	Expect(unstructured.SetNestedField(object.Object, value, fields...)).To(Succeed())
@@ -92,7 +91,6 @@ func reread(ctx context.Context, object *unstructured.Unstructured, version stri
 	return stored
 }
 
-// readDefinition reads the stage's definition from its file.
 func readDefinition() *unstructured.Unstructured {
 	GinkgoHelper()
 	content, err := os.ReadFile(definitionFile)

@@ -110,7 +110,8 @@ func TestVersionsAreAlike(t *testing.T) {
 	}
 }
 
-// differences lists the paths at which v2 is not as expected. The fields name, storage and description may differ.
+// differences says for each path how v2 is not as expected. The version's name and storage may differ, and every
+// description.
 func differences(path string, value, expected any) []string {
 	found, isMap := value.(map[string]any)
 	wanted, both := expected.(map[string]any)
