@@ -101,8 +101,9 @@ func stripManagedFields(object any) (any, error) {
 	return object, nil
 }
 
-// start starts the informers, and waits until the caches are filled. The informers keep running when ctx ends,
-// because the caches must stay current while the queue is drained.
+// start starts the informers, and waits until the caches are filled. It returns an error if ctx ends first, or after
+// cacheTimeout. The informers keep running when ctx ends, because the caches must stay current while the queue is
+// drained.
 func (c *controller) start(ctx context.Context) error {
 	var informing context.Context
 	informing, c.stopInformers = context.WithCancel(context.WithoutCancel(ctx))
@@ -178,9 +179,10 @@ func (c *controller) work(ctx, leading context.Context, recorder events.EventRec
 	return fmt.Errorf("work was still in progress %s after the signal to stop: the next start continues it; to give it longer, raise --drain-timeout", c.drain)
 }
 
-// processNext takes one key from the queue and syncs it. It returns false when the
-// queue is shut down and empty, or if ctx has ended before the sync. The queue never
-// gives a key to two workers at a time.
+// processNext takes one key from the queue and syncs it. After a failure, the key
+// returns to the queue with backoff. processNext returns false when the queue is shut
+// down and empty, or if ctx has ended before the sync. The queue never gives a key to
+// two workers at a time.
 //
 //workshop:step 2.8a
 func (c *controller) processNext(ctx context.Context) bool {

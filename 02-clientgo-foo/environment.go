@@ -21,9 +21,9 @@ func wantedVariables(foo *examplev1alpha1.Foo) []corev1.EnvVar {
 	return []corev1.EnvVar{{Name: messageVariable, Value: foo.Spec.Message}}
 }
 
-// replaceMessage returns the variables of a container with MESSAGE as wanted: in its place if it is already there, at
-// the end if it is new, or removed. The variables of other programs stay in their order, because a variable can refer
-// to those before it. Don't use present afterwards: the function overwrites it.
+// replaceMessage returns the variables of a container with MESSAGE as wanted: in its place if it is already there, or
+// at the end if it is new. If wanted is empty, MESSAGE is left out. The variables of other programs stay in their
+// order, because a variable can refer to those before it. Don't use present afterwards: the function overwrites it.
 //
 //workshop:step 2.15c
 func replaceMessage(present, wanted []corev1.EnvVar) []corev1.EnvVar {

@@ -11,7 +11,6 @@ import (
 	examplev1alpha1 "example.com/operator-workshop/02-clientgo-foo/pkg/apis/example/v1alpha1"
 )
 
-// fooWithMessage returns the Foo of storedFoo with a message.
 func fooWithMessage(message string) *examplev1alpha1.Foo {
 	foo := storedFoo()
 	foo.Spec.Message = message

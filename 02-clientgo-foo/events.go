@@ -100,7 +100,8 @@ func startRecorder(ctx context.Context, events typedeventsv1.EventsV1Interface) 
 	return r, nil
 }
 
-// Eventf queues an event for the writer. It must not be called after stop.
+// Eventf queues an event for the writer. If the queue is full, Eventf drops the event, and logs that. It must not be
+// called after stop.
 func (r *recorder) Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any) {
 	event, err := r.newEvent(regarding, related)
 	if err != nil {
@@ -180,7 +181,7 @@ func (r *recorder) createOrCount(ctx context.Context, event *eventsv1.Event) err
 	return nil
 }
 
-// stop waits until the queued events are written, for flushTimeout at most, and ends the writer.
+// stop waits, for flushTimeout at most, until the queued events are written. Then it ends the writer.
 func (r *recorder) stop() {
 	close(r.queue)
 	timeout := time.AfterFunc(flushTimeout, r.abort)

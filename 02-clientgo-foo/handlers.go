@@ -12,9 +12,9 @@ import (
 	examplev1alpha1 "example.com/operator-workshop/02-clientgo-foo/pkg/apis/example/v1alpha1"
 )
 
-// handleEvents registers the event handlers. They queue a Foo's key when the Foo or its Deployment changes. The key
-// deliberately does not say what has changed: a sync looks at everything, so events may be merged, repeated or
-// missed.
+// handleEvents registers the event handlers. They queue a Foo's key when the Foo changes, or a Deployment that the
+// Foo controls or names. The key deliberately does not say what has changed: a sync looks at everything, so events may
+// be merged, repeated or missed.
 //
 //workshop:step 2.7
 func (c *controller) handleEvents(foos, deployments cache.SharedIndexInformer) error {
@@ -50,7 +50,8 @@ func (c *controller) fooChanged(object any) {
 	}
 }
 
-// deploymentUpdated ignores updates that change nothing, such as those from the new list that follows a broken watch.
+// deploymentUpdated handles both states of an updated Deployment. It ignores updates that change nothing, such as those
+// from the new list that follows a broken watch.
 //
 //workshop:step 2.12a
 func (c *controller) deploymentUpdated(before, after any) {
@@ -119,8 +120,9 @@ func controllingFoo(deployment *appsv1.Deployment) *metav1.OwnerReference {
 	return owner
 }
 
-// objectOf returns the object of an event, or nil if it is not a T. When a watch has
-// missed a deletion, the last known state arrives wrapped in a tombstone.
+// objectOf returns the object of an event. If it is not a T, objectOf logs that, and
+// returns nil. When a watch has missed a deletion, the last known state arrives wrapped
+// in a tombstone.
 //
 //workshop:step 2.7
 func objectOf[T any](object any) T {

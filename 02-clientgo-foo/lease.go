@@ -88,9 +88,10 @@ func newIdentity(given string) (string, error) {
 	return host + "_" + string(uuid.NewUUID()), nil
 }
 
-// acquire waits until this replica holds the Lease. It returns a context that
-// ends when the Lease is lost, but not when ctx ends: work in progress is
-// finished while the Lease is still held. It returns an error if ctx ends first.
+// acquire waits until this replica holds the Lease, and returns an error if ctx ends
+// first. Without leader election, it doesn't wait. The context that it returns ends
+// when the Lease is lost or released, but not when ctx ends: work in progress is
+// finished while the Lease is still held.
 func (l *lease) acquire(ctx context.Context) (context.Context, error) {
 	electing, stop := context.WithCancel(context.WithoutCancel(ctx))
 	l.stop, l.stopped = stop, make(chan struct{})
@@ -110,8 +111,8 @@ func (l *lease) acquire(ctx context.Context) (context.Context, error) {
 	}
 }
 
-// release gives up the Lease, so that another replica need not wait until it expires. Call it only after the last
-// write.
+// release gives up the Lease, so that another replica need not wait until it expires. Call release only
+// after the last write.
 func (l *lease) release(ctx context.Context) {
 	if l.stop == nil {
 		return

@@ -125,7 +125,7 @@ func deploymentNames(ctx context.Context, namespace string) ([]string, error) {
 	return names, err
 }
 
-// expectEvents waits until the events about the Foo have exactly these reasons.
+// expectEvents waits until the events about the Foo have exactly these reasons, and none of them is repeated.
 func expectEvents(ctx context.Context, foo *examplev1alpha1.Foo, reasons ...string) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {

@@ -36,7 +36,7 @@ func main() {
 	}
 }
 
-// command does the work of main, so that tests can call it. Its errors fit on one line.
+// command does the work of main, but returns an error, which fits on one line, instead of ending the process.
 func command(ctx context.Context, args []string, output io.Writer) error {
 	flags, err := parseFlags(args, output)
 	if errors.Is(err, flag.ErrHelp) {

@@ -32,7 +32,7 @@ func defaultOptions() options {
 	}
 }
 
-// validate returns an error that names the flag to change.
+// validate returns an error that names the flag to change, or nil if the options are valid.
 func (o options) validate() error {
 	switch {
 	case o.workers < 1:

@@ -49,8 +49,8 @@ func observedStatus(foo *examplev1alpha1.Foo, deployment *appsv1.Deployment) *ex
 }
 
 // isUndecided reports whether the Deployment's status is too old to rely on: the Foo was ready and has not changed,
-// but the Deployment controller has not observed the latest generation. A new generation need not affect the pods: a
-// changed annotation makes one, too. The Deployment's next status queues the Foo again.
+// but the Deployment controller has observed an earlier generation, and not yet the latest. A new generation need not
+// affect the pods: a changed annotation makes one, too. The Deployment's next status queues the Foo again.
 //
 //workshop:step 2.11b
 func isUndecided(foo *examplev1alpha1.Foo, deployment *appsv1.Deployment) bool {
@@ -101,7 +101,8 @@ func isRolledOut(deployment *appsv1.Deployment, replicas int32) bool {
 		status.UpdatedReplicas == replicas && status.Replicas == replicas && status.AvailableReplicas == replicas
 }
 
-// stalled returns the Deployment controller's message about a stalled rollout, or "" if the rollout is not stalled.
+// stalled returns the Deployment controller's message if the rollout of the current generation is stalled, or
+// else "".
 //
 //workshop:step 2.11b
 func stalled(deployment *appsv1.Deployment) string {
@@ -118,7 +119,8 @@ func stalled(deployment *appsv1.Deployment) string {
 	return ""
 }
 
-// reportBlocker writes the blocker into the status, and returns its cause. If there is one, the sync is retried.
+// reportBlocker writes the blocker into the status. It returns the error of the write or, if there is none, the
+// blocker's cause. The sync is retried unless both are nil.
 //
 //workshop:step 2.11c
 func (c *controller) reportBlocker(ctx context.Context, foo *examplev1alpha1.Foo, blocker *blocker) error {
@@ -128,7 +130,7 @@ func (c *controller) reportBlocker(ctx context.Context, foo *examplev1alpha1.Foo
 	return blocker.cause
 }
 
-// updateStatus writes the status if it has changed.
+// updateStatus writes the status if it has changed, and then announces the condition.
 //
 // Server-side apply sends only our fields, so it leaves the conditions of other controllers alone.
 // The resource version makes the API server refuse a status that was computed from a

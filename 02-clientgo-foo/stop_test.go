@@ -147,7 +147,7 @@ func runWith(wrap func(http.RoundTripper) http.RoundTripper, options options) (s
 	return stop, ended
 }
 
-// electing turns leader election on, with a Lease in the same namespace.
+// electing turns leader election on, with a Lease in the namespace of the Foos.
 func electing(options options) options {
 	options.LeaderElection = lifecycle.LeaderElection{
 		Enabled:       true,

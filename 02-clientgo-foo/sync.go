@@ -75,8 +75,8 @@ type blocker struct {
 
 func (o *blocker) Error() string { return o.message }
 
-// ensureDeployment creates or patches the Foo's Deployment, and returns it. The error is a
-// blocker if the Foo can't have it now.
+// ensureDeployment creates the Foo's Deployment, or patches it if it differs, and returns
+// it. The error is a blocker if the Foo can't have the Deployment now.
 //
 //workshop:step 2.9c
 func (c *controller) ensureDeployment(ctx context.Context, foo *examplev1alpha1.Foo) (*appsv1.Deployment, error) {
@@ -144,7 +144,7 @@ func (c *controller) createDeployment(ctx context.Context, wanted *appsv1.Deploy
 	return created, nil
 }
 
-// repairDeployment patches the fields that Foos own, after a change of the Foo or of the Deployment.
+// repairDeployment patches the fields that Foos own, if any of them differs, and returns the Deployment.
 //
 //workshop:step 2.10b
 func (c *controller) repairDeployment(ctx context.Context, found, wanted *appsv1.Deployment) (*appsv1.Deployment, error) {

@@ -20,7 +20,8 @@ import (
 // Namespace is the namespace of the cluster that Serve returns.
 const Namespace = "shop"
 
-// Serve runs a small API server. It calls answer for each GET of the path, and answers all other requests with 404.
+// Serve runs a small API server until the test ends. It calls answer for each GET of the path, and answers all other
+// requests with 404.
 func Serve(t *testing.T, path string, answer http.HandlerFunc) example.Cluster {
 	server := httptest.NewServer(http.HandlerFunc(func(response http.ResponseWriter, request *http.Request) {
 		if request.Method != http.MethodGet || request.URL.Path != path {
@@ -42,13 +43,13 @@ func JSON(object any) http.HandlerFunc {
 // outputTimeout bounds the wait for an example to print something.
 const outputTimeout = 10 * time.Second
 
-// Output returns what a function prints.
+// Output returns what a function prints, and the function's error.
 func Output(t *testing.T, do func() error) (string, error) {
 	return OutputUntil(t, nil, func(context.Context) error { return do() })
 }
 
-// OutputUntil returns what a function prints. It ends the function's context, as Ctrl-C does, when the function has
-// printed all of the texts, or after outputTimeout.
+// OutputUntil returns what a function prints, and the function's error. It ends the function's context, as Ctrl-C does,
+// when the function has printed all of the texts, or after outputTimeout. Without texts, only the timeout ends it.
 func OutputUntil(t *testing.T, texts []string, do func(context.Context) error) (string, error) {
 	reader, writer, err := os.Pipe()
 	if err != nil {
