@@ -24,8 +24,9 @@ import (
 // Some clusters, such as OpenShift, require this permission to set blockOwnerDeletion in an owner reference:
 // +kubebuilder:rbac:groups=webapp.my.domain,resources=guestbooks/finalizers,verbs=update
 
-// applyChildren creates or patches each child, even if another one is blocked or fails. Without settings, it leaves the
-// Deployment as it is. It returns the Deployment, the first blocker, and the errors to retry.
+// applyChildren creates or patches each child, even if another one is blocked or fails. If the settings are missing or
+// can't be read, it leaves the Deployment as it is. It returns the Deployment, the first blocker, and the errors to
+// retry.
 //
 //workshop:step 3.5f
 func (r *GuestbookReconciler) applyChildren(ctx context.Context, guestbook *webappv1.Guestbook) (*appsv1.Deployment, *explanation, error) {
@@ -123,7 +124,7 @@ func (r *GuestbookReconciler) create(ctx context.Context, guestbook *webappv1.Gu
 	return nil, nil
 }
 
-// patch sends only the fields that differ, so everything that others have set stays, such as
+// patch sends the fields that differ, if any. Everything that others have set stays, such as
 // annotations and sidecars. The lock, which is the resource version in the patch, makes the API
 // server refuse a patch that was computed from a stale copy, or from an object that has
 // since been deleted and recreated.

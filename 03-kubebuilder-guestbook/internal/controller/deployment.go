@@ -39,10 +39,10 @@ func selectorLabels(guestbook *webappv1.Guestbook) map[string]string {
 }
 
 // newRevision returns the revision that the pods are created from: the Guestbook's UID, and a digest
-// of its spec, the image and the settings. Because of the UID, pods that remain from a deleted
-// Guestbook of the same name count as old.
+// of the image, the settings, and the spec without the size. Because of the UID, pods that remain
+// from a deleted Guestbook of the same name count as old.
 //
-// It does not digest the pod template: Kubernetes' Go types change from release to
+// newRevision does not digest the pod template: Kubernetes' Go types change from release to
 // release, so with a digest of the template, an update of the library could replace every
 // Guestbook's pods.
 //
@@ -53,7 +53,6 @@ func newRevision(guestbook *webappv1.Guestbook, settings string) string {
 	return fmt.Sprintf("%s.%s", guestbook.UID, digest(spec, image, settings))
 }
 
-// revisionOf returns the revision that a pod was created from.
 func revisionOf(pod *corev1.Pod) string { return pod.Annotations[revisionAnnotation] }
 
 // setDeployment sets the Deployment's fields that the controller owns. A new
@@ -70,7 +69,8 @@ func setDeployment(deployment *appsv1.Deployment, guestbook *webappv1.Guestbook,
 	metav1.SetMetaDataAnnotation(&deployment.Spec.Template.ObjectMeta, revisionAnnotation, revision)
 }
 
-// setTemplate describes pods that meet the strictest of Kubernetes' pod security standards, "restricted".
+// setTemplate sets the template's fields that the controller owns. The pods meet the strictest of Kubernetes' pod
+// security standards, "restricted".
 //
 //workshop:step 3.5d
 func setTemplate(template *corev1.PodTemplateSpec, guestbook *webappv1.Guestbook) {

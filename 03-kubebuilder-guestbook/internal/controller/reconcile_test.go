@@ -29,8 +29,8 @@ import (
 	webappv1 "example.com/operator-workshop/03-kubebuilder-guestbook/api/v1"
 )
 
-// testReconciler returns a reconciler with an in-memory client, which contains the objects. Its calls fail as faults
-// specifies.
+// testReconciler returns a reconciler with an in-memory client, which contains the objects. The client's calls fail as
+// faults specifies.
 func testReconciler(t *testing.T, faults interceptor.Funcs, objects ...client.Object) *GuestbookReconciler {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -41,7 +41,6 @@ func testReconciler(t *testing.T, faults interceptor.Funcs, objects ...client.Ob
 	return &GuestbookReconciler{Client: writer, Scheme: scheme, Recorder: events.NewFakeRecorder(100)}
 }
 
-// requestFor returns the request to reconcile an object.
 func requestFor(object client.Object) reconcile.Request {
 	return reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)}
 }
@@ -81,7 +80,6 @@ func recordWrites() (written *[]string, faults interceptor.Funcs) {
 	}
 }
 
-// failCreate returns faults that make each create fail with the error.
 func failCreate(err error) interceptor.Funcs {
 	return interceptor.Funcs{
 		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return err },

@@ -23,9 +23,10 @@ func digestOf(settings *corev1.ConfigMap) string {
 	return digest(settings.Data, settings.BinaryData)
 }
 
-// keepDigest is a cache transform: it replaces a ConfigMap's content with its digest.
-// The cache holds every ConfigMap of the watched namespaces, and no Guestbook refers
-// to most of them. The informer may pass keepDigest's result to keepDigest again.
+// keepDigest is a cache transform: it replaces a ConfigMap's content with its digest,
+// and drops the labels, the annotations and the managed fields. The cache holds every
+// ConfigMap of the watched namespaces, and no Guestbook refers to most of them. The
+// informer may pass keepDigest's result to keepDigest again.
 //
 //workshop:step 3.7a
 func keepDigest(object any) (any, error) {

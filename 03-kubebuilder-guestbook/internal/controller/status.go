@@ -51,7 +51,7 @@ func newCondition(status metav1.ConditionStatus, reason, message string) metav1.
 	return metav1.Condition{Type: webappv1.ConditionReady, Status: status, Reason: reason, Message: message}
 }
 
-// stalled returns the Deployment controller's message if the rollout is stuck, and otherwise "".
+// stalled returns the Deployment controller's message if the rollout of the current generation is stuck, or else "".
 func stalled(deployment *appsv1.Deployment) string {
 	if deployment.Status.ObservedGeneration < deployment.Generation {
 		return ""

@@ -120,7 +120,6 @@ func create(ctx context.Context, objects ...client.Object) {
 	}
 }
 
-// changePage changes the content of the settings.
 func changePage(ctx context.Context, settings *corev1.ConfigMap, page string) {
 	GinkgoHelper()
 	change := client.MergeFrom(settings.DeepCopy())
@@ -145,13 +144,11 @@ func readyCondition(ctx context.Context, g Gomega, guestbook *webappv1.Guestbook
 	return meta.FindStatusCondition(guestbook.Status.Conditions, webappv1.ConditionReady)
 }
 
-// eventually retries until the expectations are met.
 func eventually(ctx context.Context, expectations func(Gomega)) {
 	GinkgoHelper()
 	Eventually(expectations).WithContext(ctx).WithTimeout(convergeTimeout).WithPolling(pollInterval).Should(Succeed())
 }
 
-// consistently checks for a while that the expectations are met.
 func consistently(ctx context.Context, expectations func(Gomega)) {
 	GinkgoHelper()
 	Consistently(expectations).WithContext(ctx).WithTimeout(quietTime).WithPolling(pollInterval).Should(Succeed())

@@ -7,7 +7,7 @@ import (
 	"os/exec"
 )
 
-// Run returns what a command prints.
+// Run runs a command, and returns what it prints. If the command fails, the error contains that, too.
 func Run(command *exec.Cmd) (string, error) {
 	output, err := command.CombinedOutput()
 	if err != nil {
