@@ -116,8 +116,8 @@ func run(ctx context.Context, args []string, output io.Writer) error {
 
 // readEnvironment reads two variables that the operator's Deployment may set. WATCH_NAMESPACE
 // lists the namespaces to watch, or is empty for all; under the Operator Lifecycle Manager, the list
-// comes from an annotation. --namespaces overrides it. MEMCACHED_IMAGE is the image for a Memcached
-// whose spec names none.
+// comes from an annotation. --namespaces overrides WATCH_NAMESPACE. MEMCACHED_IMAGE is the image for
+// a Memcached whose spec names none; if the variable is empty, that image is DefaultImage.
 //
 //workshop:step 4.2
 func readEnvironment(options *manager.Options, getenv func(string) string) (image string, err error) {

@@ -256,7 +256,7 @@ func writesSince(tap *traffic.Tap, index int) []string {
 	return writes
 }
 
-// releaseHold removes the spec's own finalizer, and waits until the object is gone.
+// releaseHold removes all of the Memcached's finalizers, and waits until the Memcached is gone.
 func releaseHold(ctx context.Context, memcached *cachev1alpha1.Memcached) {
 	GinkgoHelper()
 	patch(ctx, memcached, `{"metadata":{"finalizers":null}}`)

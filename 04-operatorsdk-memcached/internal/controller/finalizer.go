@@ -30,9 +30,9 @@ func (r *MemcachedReconciler) addFinalizer(ctx context.Context, memcached *cache
 	return r.patchFinalizers(ctx, memcached, func() bool { return controllerutil.AddFinalizer(memcached, cachev1alpha1.Finalizer) })
 }
 
-// finalize cleans up after a Memcached that is being deleted, and then removes the finalizer. It may be called any
-// number of times. The garbage collector deletes the Service and the PodDisruptionBudget, which have an owner
-// reference.
+// finalize cleans up after a Memcached that is being deleted, and removes the finalizer when nothing is left to wait
+// for. It may be called any number of times. The garbage collector deletes the Service and the PodDisruptionBudget,
+// which have an owner reference.
 //
 //workshop:step 4.8b
 func (r *MemcachedReconciler) finalize(ctx context.Context, memcached *cachev1alpha1.Memcached) error {
@@ -50,7 +50,7 @@ func (r *MemcachedReconciler) finalize(ctx context.Context, memcached *cachev1al
 	return r.removeFinalizer(ctx, memcached, "All pods are gone")
 }
 
-// endPods deletes the Memcached's Deployment. It reports whether the Deployment or a pod is left.
+// endPods deletes the Memcached's Deployment. It reports whether the Deployment or one of its pods is left.
 //
 //workshop:step 4.8d
 func (r *MemcachedReconciler) endPods(ctx context.Context, memcached *cachev1alpha1.Memcached) (left bool, err error) {
@@ -71,8 +71,8 @@ func (r *MemcachedReconciler) endPods(ctx context.Context, memcached *cachev1alp
 	return len(pods) > 0, err
 }
 
-// removeFinalizer removes the finalizer, so that the API server can delete the Memcached, and emits an Event with the
-// message.
+// removeFinalizer removes the finalizer, and emits an Event with the message. The API server deletes the Memcached when
+// it has no finalizers any more.
 //
 //workshop:step 4.8b
 func (r *MemcachedReconciler) removeFinalizer(ctx context.Context, memcached *cachev1alpha1.Memcached, message string) error {
@@ -84,7 +84,8 @@ func (r *MemcachedReconciler) removeFinalizer(ctx context.Context, memcached *ca
 	return nil
 }
 
-// deleteDeployment deletes the Deployment in the foreground, so that it exists until its
+// deleteDeployment deletes the Deployment and emits an Event, unless the Deployment is
+// already being deleted. A deletion in the foreground lets the Deployment exist until its
 // last pod is gone. The precondition makes the API server refuse the request if another
 // Deployment has taken the name in the meantime.
 //
@@ -102,8 +103,8 @@ func (r *MemcachedReconciler) deleteDeployment(ctx context.Context, memcached *c
 }
 
 // patchFinalizers writes the finalizers if change reports that it has changed
-// the list. A merge patch replaces the whole list, so the lock makes the API server
-// refuse a stale one.
+// the list. A merge patch replaces the whole list. The lock makes the API server refuse
+// the patch if the list is stale.
 //
 //workshop:step 4.8a
 func (r *MemcachedReconciler) patchFinalizers(ctx context.Context, memcached *cachev1alpha1.Memcached, change func() bool) error {

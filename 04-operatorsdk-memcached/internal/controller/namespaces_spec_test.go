@@ -47,8 +47,8 @@ var _ = Describe("a manager of some namespaces", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// confinedTo returns the configuration of a user who has the permissions of config/rbac/role.yaml only in these
-// namespaces.
+// confinedTo grants a user the permissions of config/rbac/role.yaml, but only in these namespaces. It returns the
+// user's configuration.
 func confinedTo(ctx context.Context, namespaces ...string) *rest.Config {
 	GinkgoHelper()
 	user := "manager-of-" + namespaces[0]

@@ -31,7 +31,7 @@ var failures = map[string]string{
 }
 
 // podsOf returns the Deployment's pods without those that are terminating or have finished. Without a Deployment there
-// are none: pods with the Memcached's labels may belong to someone else's Deployment.
+// are none: pods with the Memcached's labels may belong to someone else's Deployment. The call overwrites pods.
 //
 //workshop:step 4.12a
 func podsOf(deployment *appsv1.Deployment, pods []corev1.Pod) []corev1.Pod {
@@ -105,7 +105,6 @@ func failureOf(pod *corev1.Pod) podFailure {
 	return podFailure{}
 }
 
-// revisionOf returns the revision that the pod was created from.
 func revisionOf(pod *corev1.Pod) string { return pod.Annotations[revisionAnnotation] }
 
 // isTerminating reports whether the pod is being deleted, or has finished already.

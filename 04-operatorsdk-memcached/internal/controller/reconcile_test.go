@@ -61,7 +61,6 @@ func refusingDeployments(err error) interceptor.Funcs {
 	}}
 }
 
-// requestFor returns the request to reconcile an object.
 func requestFor(object client.Object) reconcile.Request {
 	return reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)}
 }

@@ -16,7 +16,7 @@ import (
 
 // observation is everything that a reconcile has observed. The status is computed from it and the spec.
 type observation struct {
-	// deployment is the Memcached's Deployment. It is nil if the Memcached has none, and then blocker says why.
+	// deployment is the Memcached's Deployment. It is nil if the Memcached has none; then blocker is not nil.
 	deployment *appsv1.Deployment
 	// pods holds the Deployment's pods, as podsOf returns them.
 	pods []corev1.Pod
@@ -145,7 +145,7 @@ func (o observation) rolledOut(memcached *cachev1alpha1.Memcached) bool {
 	return len(o.pods) == size && len(readyNames(o.pods)) == size && !slices.ContainsFunc(o.pods, old)
 }
 
-// stalled returns the Deployment controller's message if the rollout is stuck, and "" otherwise.
+// stalled returns the Deployment controller's message if the rollout of the current generation is stuck, or else "".
 //
 //workshop:step 4.12c
 func stalled(deployment *appsv1.Deployment) string {

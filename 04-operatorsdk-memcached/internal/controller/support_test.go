@@ -143,13 +143,11 @@ func patch(ctx context.Context, object client.Object, format string, values ...a
 	Expect(cluster.Client.Patch(ctx, object, change)).To(Succeed())
 }
 
-// eventually retries until the expectations are met.
 func eventually(ctx context.Context, expectations func(Gomega)) {
 	GinkgoHelper()
 	Eventually(expectations).WithContext(ctx).WithTimeout(convergeTimeout).WithPolling(pollInterval).Should(Succeed())
 }
 
-// consistently checks for a while that the expectations are met.
 func consistently(ctx context.Context, expectations func(Gomega)) {
 	GinkgoHelper()
 	Consistently(expectations).WithContext(ctx).WithTimeout(quietTime).WithPolling(pollInterval).Should(Succeed())
@@ -239,7 +237,6 @@ func exists(ctx context.Context, g Gomega, object client.Object) bool {
 	return err == nil
 }
 
-// expectGone waits until the object is gone from the API server.
 func expectGone(ctx context.Context, object client.Object) {
 	GinkgoHelper()
 	eventually(ctx, func(g Gomega) {
