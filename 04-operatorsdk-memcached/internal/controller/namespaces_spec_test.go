@@ -72,7 +72,6 @@ func asUser(name string) *rest.Config {
 	return config
 }
 
-// rulesOf returns the rules of the role in a file.
 func rulesOf(file string) []rbacv1.PolicyRule {
 	GinkgoHelper()
 	content, err := os.ReadFile(file)

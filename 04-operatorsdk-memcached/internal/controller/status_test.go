@@ -41,7 +41,6 @@ const (
 	asExpected = "False AsExpected"
 )
 
-// conditionTests returns the rows of the table, by name.
 func conditionTests() map[string]conditionTest {
 	deployment := foundDeployment(5)
 	a, b, c, d := storedPod("a"), storedPod("b"), storedPod("c"), storedPod("d")
