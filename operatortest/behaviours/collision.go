@@ -43,7 +43,8 @@ var collision = behaviour{
 	},
 }
 
-// collisionCase is someone else's object with the name of a declared child. owned means that another object controls it.
+// collisionCase is someone else's object with the name of a declared child. owned means that the object has a
+// controller.
 type collisionCase struct {
 	template *unstructured.Unstructured
 	owned    bool
@@ -89,8 +90,8 @@ func collide(ctx context.Context, runner *trial.Runner, collision collisionCase,
 	})
 }
 
-// childTemplates returns the sample's children whose names are not generated. Other trials create them as someone
-// else's.
+// childTemplates returns templates of the sample's children whose names are not generated. Other trials create someone
+// else's objects from these templates.
 func childTemplates(ctx context.Context, runner *trial.Runner) (templates []*unstructured.Unstructured, err error) {
 	err = runner.Reference(ctx, "the children of the sample", func(ctx context.Context, t *trial.Trial) error {
 		resource := runner.Resource(nil)
@@ -115,8 +116,8 @@ func childTemplates(ctx context.Context, runner *trial.Runner) (templates []*uns
 	return templates, err
 }
 
-// reported waits until a condition and, unless that part is left out, Warning events report the foreign object, each
-// event only once.
+// reported waits until a condition's message names the foreign object and Operator.Condition is not True. Unless
+// collision/event is left out, Warning events must name the object, too, and none of these may have been repeated.
 func reported(ctx context.Context, t *trial.Trial, resource, foreign *unstructured.Unstructured) error {
 	// Await doesn't watch Events.
 	return t.Eventually(ctx, fmt.Sprintf("the resource to report %s %s with a condition, and with a Warning event that is emitted once", foreign.GetKind(), foreign.GetName()),
@@ -142,8 +143,8 @@ func reported(ctx context.Context, t *trial.Trial, resource, foreign *unstructur
 		})
 }
 
-// warned returns an error unless there is a Warning event that names the foreign object. Several events may report different
-// things about the object, but each only once.
+// warned returns an error unless a Warning event names the foreign object, and also if the same warning was emitted
+// twice. Different warnings about the object are allowed.
 func warned(ctx context.Context, t *trial.Trial, resource, foreign *unstructured.Unstructured) error {
 	events := &eventsv1.EventList{}
 	if err := t.Cluster.Admin.List(ctx, events, client.InNamespace(t.EventsNamespace())); err != nil {

@@ -20,7 +20,7 @@ type write struct {
 	nth int
 }
 
-// String describes the write, and which one of several it is.
+// String describes the write: "create configmaps settings", or "create configmaps settings #2" if it is the second one.
 func (w write) String() string {
 	if w.nth <= 1 {
 		return w.what
@@ -45,7 +45,8 @@ type crashPoint struct {
 	killed bool
 }
 
-// attach makes the crash point watch the next operator's writes.
+// attach makes the crash point watch the next operator's writes. If these include calls outside Kubernetes, attach sets
+// operators.restore to the function that ends the interruptions there.
 func (p *crashPoint) attach(operators *supervisor, tap *traffic.Tap) {
 	p.tap, p.namespace = tap, operators.Namespace
 	tap.SetRule(p.decide)
@@ -69,7 +70,7 @@ func (p *crashPoint) struck() bool {
 	return p.killed
 }
 
-// hits counts a write, and reports whether it is the target.
+// hits records a write. If that is the target, hits marks the point as struck, and returns true.
 func (p *crashPoint) hits(what string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -118,7 +119,8 @@ func (p *crashPoint) decide(request traffic.Request) traffic.Action {
 	return traffic.Action{Kill: true}
 }
 
-// begin runs before a call outside Kubernetes, and returns the function that runs after the call.
+// begin runs before a call outside Kubernetes. It returns the function that runs after the call, or an error if the
+// operator is dead already or must die before the call.
 func (p *crashPoint) begin(call string) (end func() error, err error) {
 	if p.tap.Killed() {
 		return nil, traffic.ErrKilled

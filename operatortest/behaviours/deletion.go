@@ -39,7 +39,8 @@ func deleteRunning(ctx context.Context, t *trial.Trial) error {
 	return errors.Join(t.Delete(ctx, resource), t.WaitGone(ctx, resource, "the operator was running all the time"))
 }
 
-// deleteWhileDown deletes a resource while no operator is running: a new one finds the resource terminating, or gone.
+// deleteWhileDown deletes a resource while no operator is running. A new operator then finds the resource terminating,
+// or gone.
 func deleteWhileDown(ctx context.Context, t *trial.Trial) error {
 	resource := t.Resource(nil)
 	operator := t.Start(operatortest.RunOptions{})

@@ -19,7 +19,7 @@ import (
 	"example.com/operator-workshop/operatortest/testcluster"
 )
 
-// behaviourTimeout bounds the wait for a behaviour with all its trials, which run beside those of other
+// behaviourTimeout bounds each spec's wait for its behaviour. The behaviour's trials run beside those of other
 // behaviours.
 const behaviourTimeout = 15 * time.Minute
 
@@ -97,8 +97,8 @@ func (b behaviour) leftOut(operator operatortest.Operator) string {
 
 func isNamed(child operatortest.Child) bool { return !child.Generated }
 
-// checkLeftOut returns an error if a key of Operator.LeftOut names neither a behaviour nor a part of one, or if it has
-// no reason.
+// checkLeftOut returns an error if a key of Operator.LeftOut names neither a behaviour nor a part of one that can be
+// left out, or if the key has no reason.
 func checkLeftOut(leftOut map[string]string) error {
 	for _, name := range slices.Sorted(maps.Keys(leftOut)) {
 		whole, part, isPart := strings.Cut(name, "/")
@@ -166,7 +166,8 @@ func (s *session) startAll(list []behaviour) {
 	}
 }
 
-// start starts to try a behaviour, once. A behaviour that must run alone waits for its turn.
+// start starts to try a behaviour, unless that has been started, is left out, or must run alone. The method wait tries
+// a behaviour that must run alone.
 func (s *session) start(b behaviour) {
 	if _, started := s.results[b.name]; started || b.alone || b.leftOut(s.runner.Operator) != "" {
 		return
@@ -176,7 +177,8 @@ func (s *session) start(b behaviour) {
 	s.others.Go(func() { result <- b.try(s.ctx, s.runner) })
 }
 
-// result waits for the outcome of a behaviour.
+// result waits for the outcome of a behaviour, and notes whether it failed. A failed behaviour counts as not tried if
+// it builds on one that has failed before.
 func (s *session) result(ctx context.Context, b behaviour) error {
 	err := s.wait(ctx, b)
 	if err == nil || ctx.Err() != nil {

@@ -2,8 +2,8 @@
 // operator's definitions and samples, and [DescribeOperator] for everything else: it runs the operator many times,
 // through Operator.Run.
 //
-//	converges        a resource gets its children, and then a status that reports them, and that says which generation
-//	                 it is about; the resource is Current according to kstatus
+//	converges        a resource gets its children, and then a status that reports them and says which generation of
+//	                 the resource it describes; the resource is Current according to kstatus
 //	silent           once a resource has converged, nothing is written: not on resyncs, not after others' changes
 //	                 that don't concern the operator, not after a restart
 //	frugal           no more than MaxWrites writes for a new resource, none that is refused as invalid, and at most
@@ -26,8 +26,8 @@
 //	                 have one name in two namespaces
 //	crash            after a kill before or after any of its writes, a restarted operator reaches the same state
 //	faults           conflicts, throttling, errors, timeouts and lost replies, at the operator's first requests and at
-//	                 some later writes, and broken watches only delay the operator; it may exit with an error before
-//	                 its first write, and is then started again
+//	                 some later writes, only delay the operator, and so do broken watches; it may exit with an error
+//	                 before its first write, and is then started again
 //	history          after kills and failed requests, the operator recreates children and reverts their fields no more
 //	                 often than it does when undisturbed
 //	stale            an old view of the cluster leads to no duplicate and no lost change
@@ -64,13 +64,13 @@
 // operator created and didn't delete: declare its kind in [operatortest.Operator.Children].
 //
 // A panic is an error in every trial, even if the framework recovers from it. The kit searches the operator's log for
-// panics and for the values of Secrets. The log is the output of an operator that runs as a process of its own, and
-// otherwise the output of the logger in Run's context.
+// panics and for the values of Secrets. If the operator runs as a process of its own, the log is what that process
+// prints; otherwise it is the output of the logger in Run's context.
 //
 // A disturbance that changes nothing is an error, because any operator would pass the trial. Examples are a patch with
 // a misspelt field, and one that sets the current value. Before it calls Normalize, the kit compares the fields that a
-// patch of [operatortest.Child.Drift] changes: after the repair, none may still have the patch's value, even if its
-// content is random. A trial that finds nothing to disturb is reported as not tried.
+// patch of [operatortest.Child.Drift] changes: after the repair, none may still have the patch's value, even if the
+// field's content is random. A trial that finds nothing to disturb is reported as not tried.
 //
 // Specs are generated from the definition's schema: bounds, enums, defaults, optional fields, lists. The kit leaves CEL
 // rules to the API server, and drops every spec that the API server refuses. For strings whose form the schema doesn't

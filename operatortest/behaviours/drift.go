@@ -37,7 +37,7 @@ var drift = behaviour{
 	},
 }
 
-// driftCase is one disturbance of one declared child: a patch, or its deletion.
+// driftCase is one disturbance of one declared child: a patch, or the child's deletion.
 type driftCase struct {
 	child       int
 	what, patch string

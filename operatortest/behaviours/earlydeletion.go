@@ -43,7 +43,8 @@ var earlyDeletion = behaviour{
 	},
 }
 
-// creationWrites returns an operator's writes for a new resource until the resource has converged.
+// creationWrites returns an operator's writes from the creation of a resource until the operator is at rest, or an
+// error if there are none.
 func creationWrites(ctx context.Context, runner *trial.Runner) ([]write, error) {
 	recorder := &crashPoint{}
 	err := runner.Reference(ctx, "the writes of a creation", func(ctx context.Context, t *trial.Trial) error {

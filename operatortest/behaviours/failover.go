@@ -130,7 +130,7 @@ func takeOver(ctx context.Context, t *trial.Trial, second *trial.Instance) error
 	})
 }
 
-// leads returns an error unless the replica has ever written to the Lease: only the Lease's holder does.
+// leads returns an error if none of the replica's writes to the Lease has succeeded: only the holder writes to a Lease.
 func leads(i *trial.Instance) error {
 	for _, request := range i.Tap.Requests() {
 		if request.IsLease() && request.IsWrite() && (request.Status == http.StatusOK || request.Status == http.StatusCreated) {
@@ -140,7 +140,8 @@ func leads(i *trial.Instance) error {
 	return errors.New("the second replica does not have the lease")
 }
 
-// oneWriter returns an error if the second replica wrote nothing, or if the first one wrote after the second had begun.
+// oneWriter returns an error if the second replica wrote nothing, or if the first one wrote after the second had begun
+// to write. A write of the first replica counts only if it got a reply.
 func oneWriter(first, second *trial.Instance) error {
 	writes := second.Writes()
 	if len(writes) == 0 {

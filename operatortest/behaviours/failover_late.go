@@ -171,7 +171,7 @@ func (d *delayedWrite) rule(request traffic.Request) traffic.Action {
 	return action
 }
 
-// reply returns the write with the API server's reply.
+// reply returns the write with the API server's reply, or an error if there is no reply yet.
 func (d *delayedWrite) reply(leader *trial.Instance) (traffic.Request, error) {
 	for _, request := range leader.Tap.Requests() {
 		if request.At == d.at && request.Done {

@@ -16,7 +16,7 @@ type faultInjector struct {
 	now  *phase
 	taps []*traffic.Tap
 	// injected is how many requests were disturbed. spared is how many more writes would have been disturbed without
-	// the limit.
+	// the limit laterFailures, in the phases before now.
 	injected, spared int
 }
 
@@ -50,7 +50,7 @@ func (i *faultInjector) nextPhase() {
 	i.now = newPhase()
 }
 
-// result reports whether the operator was disturbed, and what was not tried.
+// result reports whether the operator was disturbed. If laterFailures spared some writes, the remark says how many.
 func (i *faultInjector) result() (disturbed bool, remark string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -67,7 +67,7 @@ type phase struct {
 	// failed contains the objects whose last write failed. The next write to such an object is probably a retry.
 	failed map[string]bool
 	// later contains the objects for which a later write failed. spared is how many more writes would have failed
-	// without the limit.
+	// without the limit laterFailures.
 	later  map[string]bool
 	spared int
 }

@@ -91,7 +91,7 @@ func anyRequest(traffic.Request) bool { return true }
 // canConflict reports whether a request concerns an object that someone else may have changed.
 func canConflict(request traffic.Request) bool { return request.IsWrite() && request.Verb != "create" }
 
-// repeat disturbs the first requests of each kind in each phase, and then some later writes.
+// repeat disturbs the first matching requests of each kind in each phase, and then some later writes (see phase.fails).
 func repeat(matches func(traffic.Request) bool, action traffic.Action) func(traffic.Request, *phase) traffic.Action {
 	return func(request traffic.Request, now *phase) traffic.Action {
 		if !matches(request) || !now.fails(request) {

@@ -12,7 +12,8 @@ import (
 	"example.com/operator-workshop/operatortest/internal/trial"
 )
 
-// makeForeign creates someone else's object from a child's template. If owned is true, another object controls it.
+// makeForeign creates someone else's object from a child's template. If owned is true, it also creates a ConfigMap that
+// controls the object.
 func makeForeign(ctx context.Context, t *trial.Trial, template *unstructured.Unstructured, owned bool) (*unstructured.Unstructured, error) {
 	foreign, err := t.FromTemplate(template)
 	if err != nil {
@@ -58,7 +59,8 @@ func untouched(ctx context.Context, t *trial.Trial, operator *trial.Instance, fo
 	return nil
 }
 
-// unchanged returns an error if someone else's object has changed.
+// unchanged returns an error if someone else's object was replaced or has changed. The status and the annotation of the
+// Deployment controller don't count.
 func unchanged(ctx context.Context, t *trial.Trial, foreign *unstructured.Unstructured) error {
 	now := foreign.DeepCopy()
 	if err := t.Get(ctx, now); err != nil {

@@ -75,7 +75,7 @@ func tryFrugal(ctx context.Context, t *trial.Trial) error {
 	return nil
 }
 
-// ownConflicts is the error about an operator's writes that were refused although no user wrote.
+// ownConflicts is the error about an operator's writes that were refused with 409 (Conflict) although no user wrote.
 type ownConflicts struct{ requests []traffic.Request }
 
 func (c *ownConflicts) Error() string {

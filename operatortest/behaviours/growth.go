@@ -108,7 +108,8 @@ func padded(resource *unstructured.Unstructured) (string, error) {
 	return string(content) + strings.Repeat(" ", ballast), err
 }
 
-// measure measures the operator at rest.
+// measure waits until the operator is at rest, and measures it. If an operator's own process can't be measured, measure
+// counts only the open watches, and a remark gives the reason.
 func measure(ctx context.Context, t *trial.Trial, operator *trial.Instance) (trial.Usage, error) {
 	if err := t.WaitAtRest(ctx, operator); err != nil {
 		return trial.Usage{}, err

@@ -49,7 +49,7 @@ var misoperation = behaviour{
 // slow the machine is. An operator with backoff is refused only a few times.
 const watchedLooks = 60
 
-// childrenRefused creates the sample while a quota refuses each of its children.
+// childrenRefused creates the sample while a quota refuses each of its children, and then removes the quota.
 func childrenRefused(ctx context.Context, t *trial.Trial) error {
 	wanted, err := t.Fresh(ctx, nil)
 	if err != nil {
@@ -72,8 +72,8 @@ func childrenRefused(ctx context.Context, t *trial.Trial) error {
 	return t.ConvergeTo(ctx, resource, wanted, "the operator to converge by its own retries once the quota is gone")
 }
 
-// renamedRefused changes the names of children while a quota refuses the new ones. In the end, none of the old ones may
-// exist.
+// renamedRefused returns an experiment that changes the names of children while a quota refuses the new ones, and then
+// removes the quota. In the end, none of the old children may exist.
 func renamedRefused(change map[string]any) func(context.Context, *trial.Trial) error {
 	return func(ctx context.Context, t *trial.Trial) error {
 		wanted, err := t.Fresh(ctx, change)

@@ -81,8 +81,8 @@ func renameIn(value any, name, other string) (renamed any, found bool) {
 	return runtime.DeepCopyJSONValue(value), false
 }
 
-// corrected returns an experiment that creates a resource with a spec that can't be met, and then changes it to the
-// sample's spec.
+// corrected returns an experiment that creates a resource with a spec that can't be met, and then replaces that with
+// the sample's spec.
 func corrected(what string, spec map[string]any) func(context.Context, *trial.Trial) error {
 	return func(ctx context.Context, t *trial.Trial) error {
 		wanted, err := t.Fresh(ctx, nil)

@@ -47,7 +47,7 @@ func Names() []string {
 	return names
 }
 
-// Check returns an error if the options name a behaviour that does not exist.
+// Check returns an error if Only or Trial names a behaviour that does not exist.
 func (o Options) Check() error {
 	if o.Trial != "" && !slices.Contains(Names(), behaviourOf(o.Trial)) {
 		return fmt.Errorf("there is no trial %q: an ID consists of a behaviour and the trial's name, such as drift/deployment-deleted; "+

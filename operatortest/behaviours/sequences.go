@@ -152,7 +152,8 @@ func (s *search) keepAdmitted(ctx context.Context, drawn sequence) (sequence, er
 	return sifted, nil
 }
 
-// plan draws the sequences to try. It returns an error if none of them leads from one spec to another.
+// plan draws the sequences to try. It returns an error if none of them leads from one spec to another, or if
+// Operator.Values lacks the sample's value of a field in Operator.Ascending.
 func (s *search) plan(ctx context.Context) ([]sequence, error) {
 	for _, path := range s.Operator.Ascending {
 		if s.known.Rank(s.known.Base, path) < 0 {
@@ -251,8 +252,8 @@ func (s *search) end(ctx context.Context, spec map[string]any) (state.Snapshot, 
 	return found, nil
 }
 
-// follow gives a resource one spec after the other. After each spec for which the sequence waits, it expects a new
-// resource's final state. limit bounds each wait, unless it is zero.
+// follow creates a resource, and gives it one spec after the other. It returns errNoWay if the API server refuses a
+// change. Each wait is for a new resource's final state. If limit is not zero, it bounds each wait.
 func (s *search) follow(ctx context.Context, t *trial.Trial, resource *unstructured.Unstructured, sequence sequence, ends []state.Snapshot, limit time.Duration) error {
 	if err := t.Create(ctx, resource); err != nil {
 		return err
@@ -282,7 +283,6 @@ func (s *search) follow(ctx context.Context, t *trial.Trial, resource *unstructu
 	return nil
 }
 
-// took records the duration of a successful wait.
 func (s *search) took(duration time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

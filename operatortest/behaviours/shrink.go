@@ -35,7 +35,8 @@ func (s *search) report(ctx context.Context, number int, failing sequence) error
 		"drawn from Operator.Seed %d\n%w", shortest, randomSeed(s.Operator), again)
 }
 
-// shrink makes rapid draw the same plan again, and simplify it while the sequence with that number still fails.
+// shrink makes rapid draw the same plan again, and simplify it while the sequence with that number still fails. It
+// returns the simplest failing sequence that was found, which may be the given one.
 func (s *search) shrink(ctx context.Context, number int, failing sequence) sequence {
 	search := &shrinker{search: s, limit: maxLimit}
 	if s.slowest > 0 {
@@ -89,7 +90,7 @@ func (s *shrinker) fails(ctx context.Context, sequence sequence) bool {
 	return s.failed(sequence)
 }
 
-// end returns the state to which a new resource with a spec converges. If it does not converge, end sets stuck.
+// end returns the state to which a new resource with a spec converges. If that can't be determined, end sets stuck.
 func (s *shrinker) end(ctx context.Context, spec map[string]any) state.Snapshot {
 	key := specgen.OneLine(spec)
 	if known, found := s.ends[key]; found || s.stuck {
@@ -108,7 +109,8 @@ func (s *shrinker) end(ctx context.Context, spec map[string]any) state.Snapshot 
 	return found
 }
 
-// clear deletes the last resource and waits until it has left nothing behind, to make room for the next one.
+// clear deletes the last resource and waits until it has left nothing behind, to make room for the next one. If that
+// fails, clear sets stuck.
 func (s *shrinker) clear(ctx context.Context, resource *unstructured.Unstructured) {
 	err := within(ctx, maxLimit, func(ctx context.Context) error {
 		return errors.Join(s.trial.Delete(ctx, resource), s.trial.WaitGone(ctx, resource, "the kit searches for a shorter sequence of specs"))

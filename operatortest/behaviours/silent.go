@@ -33,7 +33,6 @@ var silent = behaviour{
 	},
 }
 
-// silentOnResyncs expects no write on a resync.
 func silentOnResyncs(ctx context.Context, t *trial.Trial) error {
 	operator := t.Start(operatortest.RunOptions{Resync: resync})
 	if _, err := t.Establish(ctx, operator, t.Resource(nil)); err != nil {

@@ -19,7 +19,7 @@ type supervisor struct {
 	synced bool
 }
 
-// start runs the next operator.
+// start runs the next operator, with the next crash point if there is one.
 func (s *supervisor) start() {
 	tap := traffic.New()
 	s.restore, s.synced = func() {}, false

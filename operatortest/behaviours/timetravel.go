@@ -132,7 +132,8 @@ func (t *traveller) rest(ctx context.Context) error {
 	return t.WaitAtRest(ctx, t.operator)
 }
 
-// changeAndBack changes the spec, and changes it back once the operator has carried out the change.
+// changeAndBack returns the life of a resource whose spec is changed, and is changed back once the operator has carried
+// out the change. The past ends with the change. If the API server refuses to change the spec back, there is no past.
 func changeAndBack(change map[string]any) func(context.Context, *traveller) error {
 	return func(ctx context.Context, t *traveller) error {
 		if err := makeNew(ctx, t); err != nil {

@@ -96,7 +96,8 @@ const (
 	blockerGone  detour = "a converged resource's %s, and then the blocking object was deleted"
 )
 
-// tryDetour gives a resource a spec that can't be met, and then corrects the spec or deletes what blocks it.
+// tryDetour gives a resource a spec that can't be met, and then corrects the spec or deletes the object that blocks the
+// operator. If that object is unknown, the detour blockerGone does nothing.
 func tryDetour(ctx context.Context, runner *trial.Runner, unmeetable operatortest.Unmeetable, detour detour) error {
 	spec, err := runner.UnmeetableSpec(unmeetable)
 	if err != nil {
@@ -151,7 +152,8 @@ func tryDetour(ctx context.Context, runner *trial.Runner, unmeetable operatortes
 	})
 }
 
-// prepareBlocker creates what blocks a spec, and returns it if it has a child's kind and name.
+// prepareBlocker creates what blocks the operator. It returns the object that has a child's kind and name, or nil if
+// there is none.
 func prepareBlocker(ctx context.Context, t *trial.Trial, unmeetable operatortest.Unmeetable, spec map[string]any) (*unstructured.Unstructured, error) {
 	if err := t.PrepareUnmeetable(ctx, unmeetable); err != nil {
 		return nil, err

@@ -101,7 +101,7 @@ func changeUndisturbed(ctx context.Context, runner *trial.Runner, spec map[strin
 
 // alternatives tries out a change of each field of the sample, one field at a time. If some of these changes fail and
 // others succeed, it returns up to maxAlternatives specs with only the other fields changed: first all of them, and
-// then one at a time. If inPlace is true, the children keep their names.
+// then one at a time. Otherwise it returns none. If inPlace is true, the children keep their names.
 func alternatives(ctx context.Context, runner *trial.Runner, inPlace bool) ([]map[string]any, error) {
 	known, err := runner.Specs(ctx)
 	if err != nil {
