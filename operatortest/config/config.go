@@ -22,8 +22,8 @@ import (
 )
 
 // File is the content of operatortest.yaml. It has most fields of [operatortest.Operator], with CEL expressions,
-// objects or rules in place of functions, and fields that say how to start the process. In an expression, object is the
-// resource with all its fields. Paths are relative to the file's folder.
+// objects or rules in place of functions. It also has fields that say how to start the process. In an expression,
+// object is the resource with all its fields. Paths are relative to the file's folder.
 type File struct {
 	// CRDs are files and folders with the operator's CustomResourceDefinitions.
 	CRDs []string `json:"crds"`
@@ -69,8 +69,8 @@ type File struct {
 	// Condition is the type of the condition that is True while the resource is in its desired state. If it is empty,
 	// the type is Ready.
 	Condition string `json:"condition,omitempty"`
-	// Converged is for an operator without such a condition: an expression that is true once the status says that the current
-	// spec is fulfilled.
+	// Converged is for an operator that reports its state without a condition: an expression that is true once the status
+	// says that the current spec is fulfilled.
 	Converged string `json:"converged,omitempty"`
 	// Children are the objects that the operator creates for a resource. It may create no others, except Events and Leases.
 	Children []Child `json:"children,omitempty"`
@@ -153,8 +153,8 @@ type Normalize struct {
 	Name bool `json:"name,omitempty"`
 }
 
-// Load reads a file. Its errors name the file and the wrong field. logs is the folder for what the operator prints,
-// if the file doesn't name one; if both are empty, the output is not kept.
+// Load reads a file. Its errors name the file, and the field if one is wrong. logs is the folder for what the operator
+// prints, if the file doesn't name one; if both are empty, the output is not kept.
 func Load(path, logs string) (operatortest.Operator, error) {
 	content, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {

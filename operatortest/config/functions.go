@@ -20,7 +20,6 @@ import (
 	"example.com/operator-workshop/operatortest/internal/trial"
 )
 
-// compile compiles an expression about object.
 func compile(expression string) (cel.Program, *cel.Type, error) {
 	env, err := cel.NewEnv(cel.Variable("object", cel.DynType), cel.OptionalTypes(), ext.Strings())
 	if err != nil {
@@ -74,8 +73,8 @@ func converged(expression string) (func(*unstructured.Unstructured) error, error
 	}, nil
 }
 
-// nameOf turns an expression into a function that returns a child's name. For the sample, the expression's value must be a
-// string.
+// nameOf turns an expression into a function that returns a child's name. For the sample, the expression's value must
+// be a string. For a resource for which the value is no string, or can't be determined, the function returns "".
 func nameOf(expression string, sample *unstructured.Unstructured) (func(*unstructured.Unstructured) string, error) {
 	program, _, err := compile(expression)
 	if err != nil {
@@ -120,8 +119,8 @@ func encode(patch map[string]any) (string, error) {
 	return string(content), err
 }
 
-// normalizer returns a function that removes from an object the fields that rules name, and replaces its name if the
-// rules say that the name is generated.
+// normalizer returns a function that removes from an object the fields that rules name, and replaces the object's name
+// if the rules say that the name is generated. Without rules, it returns nil.
 func normalizer(rules []Normalize) (func(*unstructured.Unstructured), error) {
 	removals := make([]jsonpatch.Patch, len(rules))
 	for i, rule := range rules {
