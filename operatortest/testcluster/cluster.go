@@ -61,9 +61,9 @@ type Cluster struct {
 	// Webhooks are files and folders with the webhook configurations to install.
 	// A reference to a Service in them is replaced with the address in Serving.
 	Webhooks []string
-	// Converts means that the webhook server at the address below also converts objects, at the path that a
-	// definition names for it. If it is false, that server converts only the kinds of Scheme, and no other definition
-	// has a conversion webhook.
+	// Converts means that the webhook server at the address in Serving also converts objects, at the path that a
+	// definition names for it. If Converts is false, that server converts only the kinds of Scheme, and no other
+	// definition has a conversion webhook.
 	Converts bool
 	// Scheme is Client's scheme. If it is nil, Client uses client-go's. Conversion webhooks are set up
 	// for the definitions whose types in the scheme convert through a hub.

@@ -35,7 +35,8 @@ func (c *Cluster) Namespace(ctx context.Context) string {
 	return namespace.Name
 }
 
-// CreateNamespace creates a namespace, and returns when pods can be created in it.
+// CreateNamespace creates a namespace, and returns when pods can be created in it. On an existing cluster,
+// [Cluster.Stop] deletes the namespace.
 func (c *Cluster) CreateNamespace(ctx context.Context) (*corev1.Namespace, error) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "spec-"}}
 	if err := c.Admin.Create(ctx, namespace); err != nil {

@@ -19,8 +19,8 @@ import (
 // shared, because its API server calls the process that has installed them.
 const ScratchVariable = "OPERATORTEST_SCRATCH"
 
-// scratch returns the folder of the control plane to share, or "" if there is none, or if the API server may have to call
-// this process.
+// scratch returns the folder that contains control planes to share. It returns "" if there is no such folder, or if the
+// API server may have to call this process.
 func (c *Cluster) scratch(manifests *install.Manifests) (folder string, err error) {
 	folder = os.Getenv(ScratchVariable)
 	if folder == "" || c.Converts || len(c.Webhooks) > 0 {
@@ -37,8 +37,8 @@ func (c *Cluster) scratch(manifests *install.Manifests) (folder string, err erro
 	return folder, nil
 }
 
-// startShared removes control planes with other definitions or options from the scratch folder, and brings up one in a
-// subfolder.
+// startShared removes control planes with other definitions or options from the scratch folder. Then it brings up the
+// control plane with the given ones, in a subfolder, and installs the manifests.
 func (c *Cluster) startShared(ctx context.Context, folder string, options controlplane.Options, manifests *install.Manifests) error {
 	name, err := fingerprint(options, manifests)
 	if err != nil {
