@@ -55,7 +55,7 @@ func Example() {
 
 // runManager runs the operator, as main does, with the options that the kit asks for.
 func runManager(ctx context.Context, restConfig *rest.Config, wishes operatortest.RunOptions) error {
-	many := true // because the kit runs several managers in one process, whose controllers have the same names
+	many := true // the kit runs several managers in one process, and their controllers have the same names
 	options := ctrl.Options{
 		Metrics:    server.Options{BindAddress: "0"},
 		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{wishes.Namespace: {}}},

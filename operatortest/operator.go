@@ -62,9 +62,9 @@ type Operator struct {
 	// Condition is the type of the condition that is True while the resource is in
 	// its desired state. If it is empty, the type is "Ready".
 	Condition string
-	// Converged returns an error that says what is missing, until the status says that the current spec is fulfilled. Set it
-	// for an operator without such a condition, such as an operator that reports a phase. It is nil for an
-	// operator with a Condition.
+	// Converged returns an error that says what is missing, until the status says that the current spec is fulfilled. Set
+	// it for an operator that reports its state without a condition, for example as a phase. If Converged is nil, the kit
+	// uses Condition.
 	Converged func(resource *unstructured.Unstructured) error
 	// Children are the objects that the operator creates for a resource. It may create no others, except Events and Leases.
 	Children []Child
