@@ -49,7 +49,7 @@ var _ = Describe("reading tickets", func() {
 		//workshop:step 1.11
 		set(ticket, int64(1), "status", "confirmedSeats")
 		//workshop:step 1.11
-		Expect(cluster.Client.Status().Update(ctx, ticket)).To(Succeed(), "the version must have the subresource status")
+		Expect(cluster.Client.Status().Update(ctx, ticket)).To(Succeed(), "the version must have the status subresource")
 
 		table := getTable(ctx, ticket.GetNamespace())
 		Expect(columns(table, 0)).To(And(

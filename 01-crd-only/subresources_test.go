@@ -11,7 +11,7 @@ var _ = Describe("the status subresource", func() {
 		ticket := createTicket(ctx, "reported")
 		set(ticket, int64(9), "spec", "number")
 		set(ticket, int64(1), "status", "confirmedSeats")
-		Expect(cluster.Client.Status().Update(ctx, ticket)).To(Succeed(), "the version must have the subresource status")
+		Expect(cluster.Client.Status().Update(ctx, ticket)).To(Succeed(), "the version must have the status subresource")
 
 		stored := reread(ctx, ticket, "flights.com/v1")
 		Expect(field(stored, "spec", "number")).To(BeEquivalentTo(2))
@@ -47,10 +47,10 @@ var _ = Describe("the scale subresource", func() {
 		ticket := createTicket(ctx, "scaled")
 		set(ticket, int64(1), "status", "confirmedSeats")
 		set(ticket, "ticket=scaled", "status", "selector")
-		Expect(cluster.Client.Status().Update(ctx, ticket)).To(Succeed(), "the version must have the subresource status")
+		Expect(cluster.Client.Status().Update(ctx, ticket)).To(Succeed(), "the version must have the status subresource")
 
 		scale := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "autoscaling/v1", "kind": "Scale"}}
-		Expect(cluster.Client.SubResource("scale").Get(ctx, ticket, scale)).To(Succeed(), "the version must have the subresource scale")
+		Expect(cluster.Client.SubResource("scale").Get(ctx, ticket, scale)).To(Succeed(), "the version must have the scale subresource")
 		Expect(field(scale, "spec")).To(Equal(map[string]any{"replicas": int64(2)}))
 		Expect(field(scale, "status")).To(Equal(map[string]any{"replicas": int64(1), "selector": "ticket=scaled"}))
 	}, SpecTimeout(specTimeout))

@@ -9,8 +9,8 @@ import (
 	secretv1alpha1 "example.com/operator-workshop/05-webhook-password/api/v1alpha1"
 )
 
-// notedCases returns requests in v1alpha1 with a spec of v1 in the annotation of the conversion. No schema checks that
-// spec, so only admission can check it against the bounds of v1.
+// notedCases returns requests in v1alpha1 with a spec of v1 in the annotation in which the conversion keeps it. No
+// schema checks that spec, so only admission can check it against the bounds of v1.
 func notedCases() map[string]admissionCase {
 	noted := func(name string, changes ...change) *secretv1alpha1.Password {
 		return alpha(name, 20, 5, 0, note(changes...))
