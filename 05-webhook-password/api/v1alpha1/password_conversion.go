@@ -138,8 +138,6 @@ func spokeSpec(spec secretv1.PasswordSpec) PasswordSpec {
 	return converted
 }
 
-// pack puts a spec into an annotation.
-//
 //workshop:step 5.12c
 func pack(object *metav1.ObjectMeta, name string, spec any) error {
 	content, err := json.Marshal(spec)

@@ -142,7 +142,7 @@ func (r *PasswordReconciler) lookUp(ctx context.Context, key client.ObjectKey, p
 	return secret, r.APIReader.Get(ctx, key, secret)
 }
 
-// createSecret creates the Secret in one write, so that it is never incomplete.
+// createSecret creates the Secret in one write, so that it is never incomplete. Then it announces the new password.
 //
 //workshop:step 5.2b
 func (r *PasswordReconciler) createSecret(ctx context.Context, password *secretv1.Password, value string, reason *generateReason) (*corev1.Secret, error) {
@@ -160,7 +160,8 @@ func (r *PasswordReconciler) createSecret(ctx context.Context, password *secretv
 	return secret, nil
 }
 
-// patchSecret changes the Secret to the desired one, and restores the operator's label.
+// patchSecret changes the Secret to the desired one, and restores the operator's label. If there is a reason, it also
+// announces the new password.
 //
 // A patch contains only the fields that differ, so fields that others have added stay. With the optimistic lock, which
 // is the resource version in the patch, the API server refuses a patch that was computed from an old copy: two
@@ -223,8 +224,6 @@ func isPassword(owner *metav1.OwnerReference) bool {
 	return owner != nil && owner.Kind == "Password" && owner.APIVersion == secretv1.SchemeGroupVersion.String()
 }
 
-// newSecret builds the Secret of a Password.
-//
 //workshop:step 5.2b
 func newSecret(password *secretv1.Password, value string, now time.Time) *corev1.Secret {
 	secret := &corev1.Secret{

@@ -87,7 +87,7 @@ func sign(secret *corev1.Secret, policy secretv1.PasswordPolicy, value string, n
 	metav1.SetMetaDataAnnotation(&secret.ObjectMeta, fingerprintAnnotation, fingerprint(secret))
 }
 
-// signedAt returns when the password was made, and whether the signature is still valid.
+// signedAt returns when the password was made, and whether the signature is still valid. If it is not, ignore the time.
 //
 //workshop:step 5.3a
 func signedAt(secret *corev1.Secret) (made time.Time, intact bool) {

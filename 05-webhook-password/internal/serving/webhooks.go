@@ -36,8 +36,8 @@ type Webhooks struct {
 	local *localwebhook.Local
 }
 
-// NewWebhooks makes the webhook server. tlsOpts are the TLS options that all servers of the process share. The server
-// does not listen yet.
+// NewWebhooks makes the webhook server, unless the options switch webhooks off. tlsOpts are the TLS options that all
+// servers of the process share. The server does not listen yet.
 func NewWebhooks(options Options, tlsOpts []func(*tls.Config)) (Webhooks, error) {
 	if !options.Enabled {
 		return Webhooks{}, nil
