@@ -26,7 +26,6 @@ const dialTimeout = 10 * time.Second
 
 // cloudOptions configure the requests to the cloud.
 type cloudOptions struct {
-	// url is the API's URL.
 	url string
 	// qps and burst limit the requests with one token. DigitalOcean allows each token 250 requests a minute and 5000 an
 	// hour ("Rate Limit" in its API reference); one request a second with bursts of 20 stays below both.

@@ -43,8 +43,8 @@ func (c *controller) klusterChanged(object any) {
 	}
 }
 
-// secretUpdated queues the Klusters that controlled the Secret before and after the update. It drops updates that
-// change nothing, which occur when a watch breaks and the informer lists all Secrets again.
+// secretUpdated queues the Kluster that controlled the Secret before the update, and the one that controls it now. It
+// drops updates that change nothing, which occur when a watch breaks and the informer lists all Secrets again.
 func (c *controller) secretUpdated(before, after any) {
 	older, newer := objectOf[*corev1.Secret](before), objectOf[*corev1.Secret](after)
 	if older == nil || newer == nil || older.ResourceVersion == newer.ResourceVersion {

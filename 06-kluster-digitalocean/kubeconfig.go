@@ -32,7 +32,6 @@ const (
 // klusterKind is the kind in owner references to Klusters.
 var klusterKind = klusterv1alpha1.SchemeGroupVersion.WithKind("Kluster")
 
-// kubeconfigName returns the name of the Secret that holds a Kluster's kubeconfig.
 func kubeconfigName(kluster *klusterv1alpha1.Kluster) string { return kluster.Name + "-kubeconfig" }
 
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=create;patch

@@ -27,7 +27,8 @@ type options struct {
 
 	// pollInterval is how often to observe a cluster that the cloud is changing.
 	pollInterval time.Duration
-	// observeInterval is how often to observe a cluster that matches its spec, to detect changes in the cloud.
+	// observeInterval is how often to observe a cluster that matches its spec, or that the cloud could not create, to
+	// detect changes in the cloud.
 	observeInterval time.Duration
 	// retryInterval is how long to wait before looking again after a terminal error. No event announces that a person
 	// has fixed the problem.

@@ -19,10 +19,8 @@ import (
 // observation holds what a reconcile has found. Fields that it could not observe are zero.
 type observation struct {
 	// cloud sends requests with the Kluster's token.
-	cloud cloud.CloudProvider
-	// account is the account that the token belongs to.
-	account string
-	// tokenSecret is the Secret that holds the token.
+	cloud       cloud.CloudProvider
+	account     string
 	tokenSecret *corev1.Secret
 	// cluster is the Kluster's cluster, or nil if the cloud shows none.
 	cluster *cloud.Cluster
@@ -170,7 +168,7 @@ func (c *controller) act(ctx context.Context, kluster *klusterv1alpha1.Kluster, 
 	return c.update(ctx, kluster, observed)
 }
 
-// create creates the cluster, and records its ID.
+// create first records the create intent. The next time, it creates the cluster, and records the ID.
 //
 //workshop:step 6.9a
 func (c *controller) create(ctx context.Context, kluster *klusterv1alpha1.Kluster, observed observation) (result, error) {
