@@ -44,7 +44,8 @@ func newLogger() logr.Logger {
 	return funcr.New(write, funcr.Options{Verbosity: logLevel})
 }
 
-// watchDisclosures records the operator's Secrets, all Passwords and all events from now on, until the suite ends.
+// watchDisclosures records the operator's Secrets, all Passwords and all events from now on, until the suite ends. Then
+// expectSecrecy searches them.
 func watchDisclosures() {
 	GinkgoHelper()
 	DeferCleanup(expectSecrecy) // after the watches have ended

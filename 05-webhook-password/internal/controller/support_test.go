@@ -142,13 +142,11 @@ func nudge(ctx context.Context, password *secretv1.Password) {
 	patch(ctx, password, `{"metadata":{"annotations":{"test.example.com/nudge":%q}}}`, time.Now().Format(time.RFC3339Nano))
 }
 
-// eventually retries until the expectations are met.
 func eventually(ctx context.Context, expectations func(Gomega)) {
 	GinkgoHelper()
 	Eventually(expectations).WithContext(ctx).WithTimeout(convergeTimeout).WithPolling(pollInterval).Should(Succeed())
 }
 
-// consistently checks for a while that the expectations are met.
 func consistently(ctx context.Context, expectations func(Gomega)) {
 	GinkgoHelper()
 	Consistently(expectations).WithContext(ctx).WithTimeout(quietTime).WithPolling(pollInterval).Should(Succeed())
@@ -166,7 +164,7 @@ func expectState(ctx context.Context, password *secretv1.Password, want string) 
 	})
 }
 
-// stateOf returns a Password's state, and the reason of its condition Ready.
+// stateOf returns a Password's state and, after a space, the reason of its condition Ready if it has that condition.
 func stateOf(password *secretv1.Password) string {
 	ready := meta.FindStatusCondition(password.Status.Conditions, secretv1.ConditionReady)
 	if ready == nil {
