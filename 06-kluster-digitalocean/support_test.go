@@ -66,7 +66,6 @@ func create(ctx context.Context, namespace, name string) *klusterv1alpha1.Kluste
 	return kluster
 }
 
-// change patches the Kluster.
 func change(ctx context.Context, kluster *klusterv1alpha1.Kluster, edit func()) {
 	GinkgoHelper()
 	patch := client.MergeFrom(kluster.DeepCopy())
@@ -75,7 +74,8 @@ func change(ctx context.Context, kluster *klusterv1alpha1.Kluster, edit func()) 
 }
 
 // startOperator runs an operator until the returned function is called or the spec ends. At the end of the spec, it
-// first deletes the spec's Klusters, and the spec fails if one of their clusters is left in the account.
+// first deletes the spec's Klusters. The spec fails if one of their clusters is left in the account, or if an event
+// contains a secret.
 func startOperator(options options) (stop func()) {
 	GinkgoHelper()
 	end, ended := runWith(nil, options)

@@ -29,7 +29,8 @@ type CloudProvider interface { //nolint:revive // the usual name of such an inte
 	// UpdatePools makes the node pools of a running cluster match the given ones, and returns whether it had to change
 	// any. It returns Refused if an existing pool has machines of another size.
 	UpdatePools(ctx context.Context, cluster *Cluster, pools []Pool) (changed bool, err error)
-	// Upgrade upgrades a running cluster to the version if necessary, and returns whether it started an upgrade.
+	// Upgrade upgrades a running cluster to the version if necessary, and returns whether it started an upgrade. It
+	// returns Refused for an earlier version.
 	Upgrade(ctx context.Context, cluster *Cluster, version string) (changed bool, err error)
 	// Delete starts the deletion of a cluster. It returns NotFound if there is no such cluster.
 	Delete(ctx context.Context, id string) error

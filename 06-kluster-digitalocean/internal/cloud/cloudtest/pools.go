@@ -131,7 +131,8 @@ func (w World) await(t *testing.T, id string) *cloud.Cluster {
 	return found
 }
 
-// expect checks an error's problem, and that no text of the error contains a token.
+// expect checks that the error is a *cloud.Error with the problem and a message, and that none of its texts contains a
+// token.
 func (w World) expect(t *testing.T, err error, problem cloud.Problem) {
 	t.Helper()
 	g := gomega.NewWithT(t)
