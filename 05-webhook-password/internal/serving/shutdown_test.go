@@ -27,7 +27,6 @@ var _ = Describe("a stream of requests to local webhooks", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// stream is a stream of requests to the webhooks.
 type stream struct {
 	requests atomic.Int64
 	cancel   context.CancelFunc

@@ -111,7 +111,6 @@ func createAndForget(ctx SpecContext, object client.Object) {
 	DeferCleanup(func(ctx SpecContext) { Expect(env.Client.Delete(ctx, object)).To(Succeed()) })
 }
 
-// patchAlpha patches an object through v1alpha1.
 func patchAlpha(ctx SpecContext, object client.Object, patch string) {
 	GinkgoHelper()
 	spoke := &secretv1alpha1.Password{ObjectMeta: metav1.ObjectMeta{Namespace: object.GetNamespace(), Name: object.GetName()}}

@@ -143,7 +143,6 @@ func (e *environment) askWebhooksAndPolicies(ctx context.Context) error {
 	return nil
 }
 
-// url returns the URL of a path of the webhook server.
 func (e *environment) url(path string) string {
 	return "https://" + net.JoinHostPort(e.Serving.Host, strconv.Itoa(e.Serving.Port)) + path
 }

@@ -146,7 +146,6 @@ func post(handlers http.Handler, path, contentType string, body []byte) *httptes
 	return answer
 }
 
-// operation is an operation of a JSON patch.
 type operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`

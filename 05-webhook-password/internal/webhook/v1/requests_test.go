@@ -18,7 +18,6 @@ import (
 	secretv1alpha1 "example.com/operator-workshop/05-webhook-password/api/v1alpha1"
 )
 
-// outcome is the result of a request.
 type outcome struct {
 	refusal    error
 	warnings   []string

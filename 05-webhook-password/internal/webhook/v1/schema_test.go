@@ -106,7 +106,6 @@ func versionSchema(g Gomega) *apiextensionsv1.JSONSchemaProps {
 	return nil
 }
 
-// classesOf returns the classes of characters in the schema.
 func classesOf(g Gomega) []secretv1.CharacterClass {
 	policy := versionSchema(g).Properties["spec"].Properties["policy"]
 	var classes []secretv1.CharacterClass
