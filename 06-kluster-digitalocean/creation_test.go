@@ -23,8 +23,8 @@ func lagging(delay time.Duration) doks.Fault {
 	return doks.Fault{Method: http.MethodGet, Path: clustersPath, Kind: doks.FaultLaggingList, Delay: doks.Duration(delay), Count: doks.Always}
 }
 
-// notFoundFor returns a function that responds with the API's own "not found" to requests with the method whose path
-// contains the words.
+// notFoundFor returns a function that responds with the API's own "not found" to requests that have the method, and a
+// path that contains the words.
 func notFoundFor(method, words string) func(http.ResponseWriter, *http.Request) bool {
 	return func(writer http.ResponseWriter, request *http.Request) bool {
 		if request.Method != method || !strings.Contains(request.URL.Path, words) {

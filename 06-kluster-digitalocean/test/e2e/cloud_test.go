@@ -34,7 +34,6 @@ const (
 // keyPair is a certificate and its key, both in PEM.
 type keyPair struct{ certificate, key string }
 
-// cloudCertificate is the emulator's certificate.
 var cloudCertificate keyPair
 
 // startCloud starts the emulator in the cluster, and removes it when the specs have ended.
