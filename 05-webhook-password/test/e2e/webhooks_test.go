@@ -29,7 +29,6 @@ spec: {policy: {require: [{class: Digit, count: 11}], repeat: Forbidden}}}`
 	sound = `{apiVersion: secret.example.com/v1, kind: Password, metadata: {name: sound}}`
 )
 
-// describeWebhooks defines the specs for the operator's webhooks.
 func describeWebhooks(operator incluster.Operator) {
 	It("refuses what only its webhook can refuse, with the messages in the samples", func(ctx SpecContext) {
 		samples, err := filepath.Glob("config/samples/refused-by-webhook/*.yaml")
