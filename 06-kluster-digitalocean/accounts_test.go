@@ -69,7 +69,7 @@ func (a *accounts) of(namespace string) *doks.Emulator {
 	return a.known[namespace]
 }
 
-// open creates a namespace's account, or replaces it with a new one. The function changes the default options.
+// open creates a namespace's account, or replaces it with a new one. change edits the default options.
 func (a *accounts) open(namespace string, change func(*doks.Options)) *doks.Emulator {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -26,7 +26,6 @@ func retag(namespace string, owners ...*klusterv1alpha1.Kluster) {
 	Expect(clouds.of(namespace).SetTags(found[0].ID, tags)).To(Succeed())
 }
 
-// annotate sets an annotation on the Kluster.
 func annotate(ctx context.Context, kluster *klusterv1alpha1.Kluster, name, value string) {
 	GinkgoHelper()
 	change(ctx, kluster, func() { metav1.SetMetaDataAnnotation(&kluster.ObjectMeta, name, value) })

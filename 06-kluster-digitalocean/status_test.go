@@ -38,7 +38,7 @@ func recordedKluster() *klusterv1alpha1.Kluster {
 	return kluster
 }
 
-// observedCluster returns an observation of the cluster in that state.
+// observedCluster returns an observation of the cluster that foundCluster returns.
 func observedCluster(state cloud.State) observation {
 	return observation{account: "acme", cluster: foundCluster(state)}
 }

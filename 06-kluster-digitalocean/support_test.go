@@ -38,7 +38,8 @@ const (
 	clusterPath  = clustersPath + "/*"
 )
 
-// newNamespace creates a namespace for a spec, with two Secrets that hold its account's token (see createTokens).
+// newNamespace creates a namespace for a spec, and in it two Secrets with the token of the namespace's account (see
+// createTokens).
 func newNamespace(ctx context.Context) string {
 	GinkgoHelper()
 	namespace := cluster.Namespace(ctx)
@@ -218,7 +219,6 @@ func requests(account *doks.Emulator, methods ...string) (found []doks.Entry) {
 	return found
 }
 
-// disturb adds faults to an account.
 func disturb(account *doks.Emulator, faults ...doks.Fault) {
 	GinkgoHelper()
 	for _, fault := range faults {
