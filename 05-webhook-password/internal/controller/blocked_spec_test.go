@@ -61,7 +61,7 @@ var _ = Describe("a Password is blocked by", func() {
 			Expect(client.IgnoreNotFound(cluster.Client.Delete(ctx, secret))).To(Succeed())
 		}
 		for name, password := range passwords {
-			expectReadyAgain(ctx, password, others[name]) // no event announces this, see requeueBlocked in password_controller.go
+			expectReadyAgain(ctx, password, others[name]) // no event announces this (see requeueBlocked in password_controller.go)
 			expectEvents(ctx, password, "Warning NameTaken", "Normal Generated")
 		}
 	}, SpecTimeout(specTimeout))
