@@ -42,7 +42,7 @@ func Files(dir string) ([]string, error) {
 	return files, nil
 }
 
-// Read returns the objects of a YAML file, in order.
+// Read returns the objects of a YAML file, in order. A file without any is an error.
 func Read(file string) ([]*unstructured.Unstructured, error) {
 	content, err := os.ReadFile(file)
 	if err != nil {
@@ -72,7 +72,8 @@ func Read(file string) ([]*unstructured.Unstructured, error) {
 	return objects, nil
 }
 
-// Refusal returns the part of the API server's message that the first line of an invalid sample quotes.
+// Refusal returns the part of the API server's message that the first line of an invalid sample quotes. A first line
+// that quotes none is an error.
 func Refusal(file string) (string, error) {
 	content, err := os.ReadFile(file)
 	if err != nil {

@@ -72,7 +72,6 @@ func (s *Specs) CheckRequired() error {
 	return nil
 }
 
-// specSchema returns the schema of spec in one version of a definition.
 func specSchema(definition *apiextensionsv1.CustomResourceDefinition, wanted string) (*apiextensionsv1.JSONSchemaProps, error) {
 	for _, version := range definition.Spec.Versions {
 		if version.Name != wanted || version.Schema == nil || version.Schema.OpenAPIV3Schema == nil {
@@ -98,7 +97,7 @@ func declares(schema *apiextensionsv1.JSONSchemaProps, path string) bool {
 	return found
 }
 
-// enter returns the schema one step down a path, or nil if there is no such field.
+// enter returns the schema one step down a path, and the rest of the path. The schema is nil if there is no such field.
 func enter(schema *apiextensionsv1.JSONSchemaProps, path string) (inner *apiextensionsv1.JSONSchemaProps, rest string) {
 	if rest, items := strings.CutPrefix(path, "[]"); items {
 		return itemSchema(schema), rest

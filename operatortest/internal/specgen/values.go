@@ -155,7 +155,7 @@ func texts(schema *apiextensionsv1.JSONSchemaProps) []any {
 }
 
 // example returns a plain value for an absent field: its first known value, or a list or an object with only what the
-// schema requires.
+// schema requires. If there is no such value, known is false.
 func (w *walk) example(at position, schema *apiextensionsv1.JSONSchemaProps) (value any, known bool) {
 	if values := w.Values[at.Path]; len(values) > 0 {
 		return values[0], true
@@ -252,7 +252,7 @@ func (w *walk) newItem(at position, schema *apiextensionsv1.JSONSchemaProps, lis
 	return fields, known
 }
 
-// unused returns a value that is not in use yet.
+// unused returns a value that is not in taken, if one is known. It adds a field without any candidate to unknown.
 func (w *walk) unused(at position, schema *apiextensionsv1.JSONSchemaProps, taken []any) (any, bool) {
 	candidates, declared := w.Values[at.Path]
 	if !declared && len(taken) > 0 {

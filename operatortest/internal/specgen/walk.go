@@ -245,7 +245,7 @@ func optionsOf(group group, values ...any) []option {
 	return options
 }
 
-// present reports whether a field has a value.
+// present reports whether a field has a value other than null.
 func present(value any) bool {
 	_, missing := value.(absent)
 	return !missing && value != nil
