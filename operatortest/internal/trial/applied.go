@@ -25,8 +25,8 @@ import (
 // description of the applied part follow.
 const applier = "someone-else"
 
-// Kstatus is a part of the behaviour "converges". Name it in Operator.LeftOut if another controller sets conditions of
-// the resource that kstatus interprets.
+// Kstatus is a part of the behaviour "converges". Name it in Operator.LeftOut if another controller sets, on the
+// resource, conditions that kstatus interprets.
 const Kstatus = "converges/kstatus"
 
 // Resync is a part of the behaviour "silent". Name it in Operator.LeftOut if the operator has no setting for resyncs.
@@ -80,8 +80,7 @@ func (t *Trial) applyForeign(ctx context.Context, declared operatortest.Child, c
 	return nil
 }
 
-// usuallyApplied returns what others add to an object of this kind in many clusters, or nil if the kit knows nothing to
-// add.
+// usuallyApplied returns what others add to an object of this kind in many clusters, or nil if there is nothing to add.
 func (t *Trial) usuallyApplied(child *unstructured.Unstructured) map[string]any {
 	switch kind := child.GroupVersionKind().GroupKind(); kind {
 	case schema.GroupKind{Group: "apps", Kind: "Deployment"}, schema.GroupKind{Group: "apps", Kind: "StatefulSet"}, schema.GroupKind{Group: "apps", Kind: "DaemonSet"}:
@@ -113,7 +112,7 @@ func (t *Trial) appliedToPods(child *unstructured.Unstructured, path ...string) 
 	return template
 }
 
-// nested puts content at the end of a path, unless the content is empty.
+// nested puts content at the end of a path. For empty content, it returns nil.
 func nested(content map[string]any, path ...string) map[string]any {
 	if len(content) == 0 {
 		return nil
@@ -124,7 +123,8 @@ func nested(content map[string]any, path ...string) map[string]any {
 	return content
 }
 
-// apply applies a part of an object under a field manager, and remembers what that added.
+// apply applies a part of an object under a field manager, and remembers what that added. If it added nothing, that is
+// an error, unless one of the kit's own patches has removed something from the object that others had applied.
 func (t *Trial) apply(ctx context.Context, object *unstructured.Unstructured, manager string, configuration map[string]any) error {
 	t.last = nil
 	before := object.DeepCopy()
@@ -161,7 +161,7 @@ func (t *Trial) apply(ctx context.Context, object *unstructured.Unstructured, ma
 	return nil
 }
 
-// ownedBy returns the fields that the API server has recorded for a manager.
+// ownedBy returns the fields that a manager applied, as the API server has recorded them.
 func ownedBy(object *unstructured.Unstructured, manager string) (*fieldpath.Set, error) {
 	owned := &fieldpath.Set{}
 	for _, entry := range object.GetManagedFields() {

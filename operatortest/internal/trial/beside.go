@@ -27,7 +27,8 @@ func (runner *Runner) NoSecondNamespace() string {
 	return ""
 }
 
-// Beside creates a second namespace and returns the Trial for it. It must be called before the first operator is started.
+// Beside creates a second namespace and returns the Trial for it. It also grants the operators the permissions of their
+// Roles in both namespaces. It must be called before the first operator is started.
 func (t *Trial) Beside(ctx context.Context) (*Trial, error) {
 	namespace, err := t.Cluster.CreateNamespace(ctx)
 	if err != nil {
@@ -62,7 +63,7 @@ func (t *Trial) checkBeside(ctx context.Context) error {
 	return errors.Join(t.beside.undeclared(ctx), t.beside.stays(ctx))
 }
 
-// clearBeside does with the second namespace what clear does with the first. The operators have ended.
+// clearBeside empties the second namespace, if there is one, as clear empties the first.
 func (t *Trial) clearBeside() error {
 	if t.beside == nil {
 		return nil

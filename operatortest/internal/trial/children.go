@@ -15,8 +15,8 @@ import (
 )
 
 // Child returns a declared child, or nil if the resource should have none. It returns an error if the child does not
-// exist, is being deleted, or is not controlled by the resource. A cluster-scoped child of a namespaced resource needs
-// no controller reference.
+// exist, is being deleted, or is not controlled by the resource, and if several objects match a child with a generated
+// name. A cluster-scoped child of a namespaced resource needs no controller reference.
 func (t *Trial) Child(ctx context.Context, declared operatortest.Child, resource *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	name := declared.NameFor(resource)
 	if name == "" {
@@ -96,8 +96,8 @@ func (runner *Runner) FirstChild() *operatortest.Child {
 	return nil
 }
 
-// Children calls do for each declared child that the resource should have. It returns an error if a child is missing, or
-// if the resource should have none of the declared children.
+// Children calls do for each declared child that the resource should have. It returns an error if [Trial.Child]
+// or do returns one, or if children are declared but the resource should have none of them.
 func (t *Trial) Children(ctx context.Context, resource *unstructured.Unstructured, do func(operatortest.Child, *unstructured.Unstructured) error) error {
 	found := false
 	for _, declared := range t.Operator.Children {

@@ -51,9 +51,9 @@ func (t *Trial) FirstVersion(uid types.UID, matches func(*unstructured.Unstructu
 // CheckClaim returns an error if a new resource's status said that the spec was met before it was. The final
 // state alone would not show that. Follow must have been called before the resource was created.
 //
-// The first such version is compared with what the API server stored at that moment: all kinds share etcd's revisions,
-// and a list can ask for an earlier one. The children of a new resource were no readier at any earlier time, so a stale
-// cache can't be the reason for a false claim.
+// The first version whose status says so is compared with what the API server stored at that moment: all kinds share
+// etcd's revisions, and a list can ask for an earlier one. The children of a new resource were no readier at any
+// earlier time, so a stale cache can't be the reason for a false claim.
 func (t *Trial) CheckClaim(ctx context.Context, resource *unstructured.Unstructured) error {
 	claim := t.FirstVersion(resource.GetUID(), func(version *unstructured.Unstructured) bool { return t.Met(version) == nil })
 	if claim == nil {
@@ -69,7 +69,7 @@ func (t *Trial) CheckClaim(ctx context.Context, resource *unstructured.Unstructu
 }
 
 // heldThen returns an error unless a declared child existed, and was available, when a version of the resource was
-// written.
+// written. If that version should have no such child, heldThen returns nil.
 func (t *Trial) heldThen(ctx context.Context, declared operatortest.Child, claim *unstructured.Unstructured) error {
 	name := declared.NameFor(claim)
 	if name == "" {

@@ -29,7 +29,6 @@ func (t *Trial) confined() error {
 	return nil
 }
 
-// isNamespaced reports whether a request is for namespaced objects.
 func (runner *Runner) isNamespaced(request traffic.Request) bool {
 	mapper := runner.Cluster.Admin.RESTMapper()
 	kind, err := mapper.KindFor(schema.GroupVersionResource{Group: request.Group, Version: request.Version, Resource: request.Resource})
@@ -72,7 +71,8 @@ func (t *Trial) undeclared(ctx context.Context) error {
 		"declare a Child of that kind, or stop creating such objects", strings.Join(left, ", "))
 }
 
-// MadeElse returns the names of objects of undeclared kinds that operators asked the API server to create.
+// MadeElse returns the names of objects of undeclared kinds that operators created or, if there was no reply, may have
+// created. See IsNamed for the form of the names.
 func (t *Trial) MadeElse() (map[schema.GroupVersionKind][]string, error) {
 	declared, err := t.RequestsFor(append(t.ChildKinds(), t.Sample.GroupVersionKind())...)
 	if err != nil {

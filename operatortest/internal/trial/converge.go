@@ -96,7 +96,8 @@ func (t *Trial) converged(ctx context.Context, resource *unstructured.Unstructur
 	return t.Complete(ctx, resource)
 }
 
-// Complete returns an error unless all children of the resource exist and have reached their own desired state.
+// Complete returns an error unless all children of the resource exist, and each of them has reached its own desired
+// state or is a suspended Job.
 func (t *Trial) Complete(ctx context.Context, resource *unstructured.Unstructured) error {
 	for _, declared := range t.Operator.Children {
 		child, err := t.Child(ctx, declared, resource)

@@ -100,7 +100,7 @@ func (f *failures) Error() string {
 	return strings.TrimSpace(text.String())
 }
 
-// named returns a failure's trial, and what was expected in it.
+// named returns the first line of a failure, after the trial's ID if the failure is a trial's.
 func named(err error) string {
 	name := ""
 	if failed, isTrial := errors.AsType[*failure](err); isTrial {

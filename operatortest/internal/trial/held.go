@@ -22,7 +22,7 @@ type Held struct {
 	Waits func(*corev1.Pod) bool
 	// Release lets these pods, and all later ones, become ready.
 	Release func(context.Context) error
-	// End removes the admission policy and, if the nodes got a label, that label.
+	// End removes the admission policy that changes the pods and, if the nodes got a label, that label.
 	End func() error
 }
 
@@ -81,7 +81,7 @@ func (t *Trial) FailPulls(ctx context.Context) (Held, error) {
 }
 
 // markPods makes the API server add a key with the value "true" to a map of every new pod in the trial's namespace.
-// Once that has taken effect, markPods returns a function that undoes it.
+// It returns once that has taken effect. Even with an error, it returns the function that undoes this.
 func (t *Trial) markPods(ctx context.Context, path, key string, marked func(*corev1.Pod) bool) (unmark func(context.Context) error, err error) {
 	t.last = nil
 	policy := &admissionregistrationv1.MutatingAdmissionPolicy{

@@ -30,7 +30,6 @@ func seenIn(versions ...*unstructured.Unstructured) *Trial {
 	return &Trial{Runner: runner, Namespace: "spec-1", id: "crash/somewhere", Foreign: map[types.UID]bool{"foreign": true}}
 }
 
-// settings returns a version of a ConfigMap.
 func settings(uid types.UID, data map[string]any) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{Object: map[string]any{"data": data}}
 	object.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))

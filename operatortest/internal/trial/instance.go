@@ -93,7 +93,8 @@ func (i *Instance) Terminate() {
 	i.cancel(nil)
 }
 
-// Stop tells the operator to stop, and waits until it has.
+// Stop tells the operator to stop, and waits until it has. It returns an error if that takes longer than
+// Operator.Timeout, or if Run returned one although the operator was not killed.
 func (i *Instance) Stop() error {
 	i.Terminate()
 	select {

@@ -42,7 +42,6 @@ func (t *Trial) generatedName(object *unstructured.Unstructured) (name string, g
 	return "", false
 }
 
-// hasLabels reports whether an object has the labels of a declared child.
 func hasLabels(object *unstructured.Unstructured, declared operatortest.Child) bool {
 	return labels.SelectorFromSet(declared.Labels).Matches(labels.Set(object.GetLabels()))
 }

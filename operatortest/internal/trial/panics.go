@@ -110,8 +110,8 @@ func (i *Instance) notedPanic() string {
 	return i.panic
 }
 
-// lookAfter returns an error if an operator has panicked, and otherwise calls BeforeLook. A wait calls lookAfter before
-// each check of the cluster.
+// lookAfter returns an error if an operator has panicked, and otherwise what BeforeLook returns. A wait calls lookAfter
+// before each check of the cluster.
 func (t *Trial) lookAfter() error {
 	for _, operator := range t.instances {
 		if operator.notedPanic() != "" {

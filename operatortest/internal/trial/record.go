@@ -68,7 +68,6 @@ func (runner *Runner) IsOnly(ctx context.Context, name string) bool {
 	return runner.OnlyTrial != "" && id(behaviourOf(ctx), name) == runner.OnlyTrial
 }
 
-// record notes the result of a trial.
 func (runner *Runner) record(ctx context.Context, name string, t *Trial, err error) {
 	behaviour := behaviourOf(ctx)
 	made := Record{Behaviour: behaviour, Began: t.began, Trial: report.Trial{
@@ -95,7 +94,6 @@ func (runner *Runner) record(ctx context.Context, name string, t *Trial, err err
 	runner.records = append(runner.records, made)
 }
 
-// lastLogs returns the last lines that the operators have logged.
 func (t *Trial) lastLogs() []report.Log {
 	var logs []report.Log
 	for _, said := range t.lastLines() {

@@ -42,7 +42,8 @@ func (runner *Runner) grantAll(ctx context.Context) error {
 	return nil
 }
 
-// grant gives the operator's user the permissions in a file with roles.
+// grant gives the operator's user the permissions of the ClusterRoles in a file. It keeps the file's Roles for
+// grantRoles. A file without any rule is an error.
 func (runner *Runner) grant(ctx context.Context, file string) error {
 	objects, err := manifest.Read(file)
 	if err != nil {

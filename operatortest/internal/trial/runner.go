@@ -35,7 +35,8 @@ type Runner struct {
 	Operator operatortest.Operator
 	Cluster  *testcluster.Cluster
 	Sample   *unstructured.Unstructured
-	// user has the permissions of the operator's ClusterRoles, and those of its Roles where a trial grants them.
+	// user has the permissions of the operator's ClusterRoles, and those of its Roles where a trial grants them. If the
+	// operator declares no roles, user has all permissions.
 	user string
 	// clusterScoped says which of the operator's kinds have no namespace; resources is the group and resource of the
 	// sample's kind.
@@ -92,6 +93,7 @@ type end struct {
 }
 
 // NewRunner creates a user for the operator, and watches the operator's resources and children until Close is called.
+// If the operator serves webhooks, NewRunner also starts it, to serve those of the cluster.
 func NewRunner(ctx context.Context, operator operatortest.Operator, cluster *testcluster.Cluster) (*Runner, error) {
 	if operator.Timeout == 0 {
 		var err error
@@ -241,8 +243,8 @@ func (runner *Runner) forget(key string, known *end) {
 	}
 }
 
-// timeoutFromEnvironment reads OPERATORTEST_TIMEOUT. A short timeout helps with a half-written operator, for which many
-// waits never succeed.
+// timeoutFromEnvironment reads OPERATORTEST_TIMEOUT; if that isn't set, it returns defaultTimeout. A short timeout
+// helps with a half-written operator, for which many waits never succeed.
 func timeoutFromEnvironment() (time.Duration, error) {
 	given := os.Getenv("OPERATORTEST_TIMEOUT")
 	if given == "" {

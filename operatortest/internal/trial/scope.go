@@ -46,7 +46,7 @@ func (runner *Runner) findScopes(mapper meta.RESTMapper, kinds []schema.GroupVer
 }
 
 // place puts an object into the trial's namespace, or, if it is cluster-scoped, gives it a name that contains the
-// namespace's name.
+// namespace's name. A cluster-scoped resource of the sample's kind also gets trialLabel.
 func (t *Trial) place(object *unstructured.Unstructured) {
 	kind := object.GroupVersionKind()
 	if !t.clusterScoped[kind] {
@@ -75,7 +75,8 @@ func (t *Trial) namespaceOf(kind schema.GroupVersionKind) string {
 	return t.Namespace
 }
 
-// isOurs reports whether an object belongs to this trial.
+// isOurs reports whether an object belongs to this trial. It expects a namespaced object to be from the trial's
+// namespace.
 func (t *Trial) isOurs(object *unstructured.Unstructured) bool {
 	return !t.clusterScoped[object.GroupVersionKind()] || strings.Contains(object.GetName(), t.Namespace)
 }

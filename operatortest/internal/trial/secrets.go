@@ -93,7 +93,8 @@ func (w *secretWatch) give(content any) {
 	w.given = append(w.given, string(text))
 }
 
-// needles returns the forms in which values may appear in texts, each with a description.
+// needles returns the forms in which values may appear in texts, each with a description. It skips values whose keys
+// are left out, and values that a user wrote into a resource.
 func (w *secretWatch) needles(leftOut func(key string) bool) map[string]string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -123,7 +124,7 @@ func formsOf(value string) []string {
 	}
 }
 
-// hidden returns the line around a needle, with a placeholder for the needle.
+// hidden returns the part of a line around a needle, with a placeholder for the needle.
 func hidden(text, needle, words string) string {
 	before, after, _ := strings.Cut(text, needle)
 	before, after = before[strings.LastIndex(before, "\n")+1:], strings.SplitN(after, "\n", 2)[0]
@@ -132,7 +133,7 @@ func hidden(text, needle, words string) string {
 }
 
 // disclosures searches for values of Secrets in places where people can read them without permission to read the
-// Secrets.
+// Secrets. It notes each one that it finds, for [Runner.Disclosed].
 func (t *Trial) disclosures(ctx context.Context) error {
 	secrets := &corev1.SecretList{}
 	if err := t.Cluster.Admin.List(ctx, secrets, client.InNamespace(t.Namespace)); err != nil {

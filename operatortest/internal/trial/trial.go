@@ -59,7 +59,7 @@ type Trial struct {
 }
 
 // Try runs an experiment and cleans up after it. If the experiment fails, the error also contains the last requests and
-// log lines of each operator.
+// log lines of each operator. If another trial is selected, Try does nothing.
 func (runner *Runner) Try(ctx context.Context, name string, experiment func(context.Context, *Trial) error) (err error) {
 	if runner.skips(ctx, name) {
 		return nil
@@ -206,7 +206,6 @@ func (t *Trial) Logs() [][]traffic.Request {
 	return logs
 }
 
-// lastLines returns the last lines that each operator has logged.
 func (t *Trial) lastLines() []string {
 	var said []string
 	for _, instance := range t.instances {
@@ -215,7 +214,8 @@ func (t *Trial) lastLines() []string {
 	return said
 }
 
-// Ended returns an error if an operator has exited on its own.
+// Ended returns an error if an operator of the trial, or the one that serves webhooks for all trials, has exited on
+// its own.
 func (t *Trial) Ended() error {
 	if t.webhooks != nil && t.webhooks != t {
 		if err := t.webhooks.Ended(); err != nil {
