@@ -37,7 +37,7 @@ func kubeconfigName(kluster *klusterv1alpha1.Kluster) string { return kluster.Na
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=create;patch
 
 // ensureKubeconfig keeps valid credentials for the cluster in the kubeconfig's Secret. It returns the time until they
-// must be replaced, or 0 and true if it has just written new ones.
+// must be replaced. If it has requested new ones, it returns 0 and true.
 //
 //workshop:step 6.12b
 func (c *controller) ensureKubeconfig(ctx context.Context, kluster *klusterv1alpha1.Kluster, observed observation) (validFor time.Duration, refreshed bool, err error) {

@@ -103,7 +103,7 @@ func (f *flags) bind(set *flag.FlagSet) {
 	set.DurationVar(&f.resyncPeriod, "resync-period", f.resyncPeriod, "how often every Kluster is reconciled without an event; 0 is never")
 	set.DurationVar(&f.drainTimeout, "drain-timeout", f.drainTimeout, "how long work may go on after the signal to stop")
 	set.DurationVar(&f.pollInterval, "poll-interval", f.pollInterval, "how often to observe a cluster that the cloud is changing")
-	set.DurationVar(&f.observeInterval, "observe-interval", f.observeInterval, "how often to observe a cluster that matches its spec")
+	set.DurationVar(&f.observeInterval, "observe-interval", f.observeInterval, "how often to observe a cluster that needs no changes")
 	set.DurationVar(&f.retryInterval, "retry-interval", f.retryInterval, "how long to wait before looking again after an error that a person must fix")
 	set.DurationVar(&f.consistencyWindow, "consistency-window", f.consistencyWindow, "how long the cloud may take to show a new cluster")
 	f.cloud.bind(set)
