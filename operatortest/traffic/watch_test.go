@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -93,11 +94,15 @@ func TestLatest(t *testing.T) {
 type stream struct {
 	config *rest.Config
 	events chan json.RawMessage
+	// watches counts the watches that the server is serving. Each event goes to only one of them.
+	watches atomic.Int32
 }
 
 func newStream(t *testing.T) *stream {
 	made := &stream{events: make(chan json.RawMessage)}
 	listening := httptest.NewServer(http.HandlerFunc(func(reply http.ResponseWriter, request *http.Request) {
+		made.watches.Add(1)
+		defer made.watches.Add(-1)
 		reply.Header().Set("Content-Type", "application/json")
 		flush := reply.(http.Flusher).Flush
 		flush()
@@ -248,6 +253,7 @@ func TestEndOfWatches(t *testing.T) {
 				g.Expect(err).To(MatchError(ErrKilled))
 				return
 			}
+			g.Eventually(server.watches.Load).WithTimeout(waitTimeout).Should(BeZero())
 			another := watching(t, tap, server.config)
 			server.events <- event("MODIFIED", "a", 2)
 			g.Expect(next(g, another)).To(Equal("MODIFIED a 2"))
