@@ -91,7 +91,7 @@ func resources(cpu, memory string) corev1.ResourceList {
 	}
 }
 
-// newPatch returns a strategic merge patch with the fields that Foos own and that differ from the desired Deployment,
+// newPatch returns a strategic merge patch with the fields that the controller owns and that differ from the desired Deployment,
 // or nil if none differs.
 //
 // The patch keeps annotations, sidecars and everything else that others have set, even if the cache does not show it
