@@ -23,7 +23,7 @@ const (
 	orderAnnotation = "test.example.com/ordered"
 )
 
-// chaoticOperator adapts the reference operator's description to a flaw.
+// chaoticOperator adapts the reference operator's description to a mutation.
 func chaoticOperator(mutation mutation, operator operatortest.Operator) operatortest.Operator {
 	switch mutation {
 	case namesAnew:

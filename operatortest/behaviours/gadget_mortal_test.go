@@ -18,8 +18,8 @@ type mortal struct {
 	wrote atomic.Bool
 }
 
-// runMortal returns a context and a configuration for an operator with this flaw: a fatal request through the
-// configuration ends the context.
+// runMortal returns a context and a configuration for an operator with a flaw. A request through this configuration
+// ends the context if it fails in a way that the operator doesn't survive.
 func runMortal(ctx context.Context, config *rest.Config, mutation mutation) (context.Context, *rest.Config) {
 	ctx, end := context.WithCancel(ctx)
 	config = rest.CopyConfig(config)
@@ -47,7 +47,7 @@ func (m *mortal) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// fatalBody ends an operator when the body breaks in the middle.
+// fatalBody is the body of a response. It ends an operator when it breaks off in the middle.
 type fatalBody struct {
 	io.ReadCloser
 	end context.CancelFunc

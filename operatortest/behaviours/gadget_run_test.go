@@ -100,7 +100,8 @@ func runGadgets(ctx context.Context, restConfig *rest.Config, options operatorte
 	return manager.Start(ctx)
 }
 
-// managerOptions translates the kit's options into those of a manager for an operator with that name.
+// managerOptions translates the kit's options into those of a manager. With leader election, name is the name of the
+// Lease.
 func managerOptions(ctx context.Context, options operatortest.RunOptions, name string) ctrl.Options {
 	unique := true // controller-runtime allows only one controller of each name in a process; here there are many
 	setup := ctrl.Options{
@@ -122,7 +123,8 @@ func managerOptions(ctx context.Context, options operatortest.RunOptions, name s
 	return setup
 }
 
-// waitingFor returns the gadgets that need a ConfigMap with this name, whatever owns it.
+// waitingFor returns requests for the gadgets that need a ConfigMap with this name, whatever owns the ConfigMap. It
+// returns none if it can't list gadgets, or with the flaw missesRemoval.
 func (r *gadgetReconciler) waitingFor(ctx context.Context, configMap client.Object) []reconcile.Request {
 	gadgets := &unstructured.UnstructuredList{}
 	gadgets.SetGroupVersionKind(gadgetKind.GroupVersion().WithKind("GadgetList"))
@@ -143,8 +145,8 @@ type warehouse struct {
 	mu      sync.Mutex
 	parcels map[types.NamespacedName]string
 	closed  map[string]bool
-	// begin contains, by namespace, the functions to call before each change there. Each returns the function to call
-	// after the change.
+	// begin contains, by namespace, the function to call before each change there. That function returns the one to
+	// call after the change, or an error that prevents the change.
 	begin map[string]func(call string) (end func() error, err error)
 }
 
@@ -165,7 +167,8 @@ func (w *warehouse) store(gadget *unstructured.Unstructured) error {
 	return w.change(key, "store a parcel", func() { w.parcels[key] = parcel })
 }
 
-// change makes a change to the warehouse. The kit can interfere right before and right after it.
+// change makes a change to the warehouse. The kit can interfere right before and right after it. An error before it
+// prevents the change.
 func (w *warehouse) change(key types.NamespacedName, call string, effect func()) error {
 	begin, interrupted := w.begin[key.Namespace]
 	if !interrupted {

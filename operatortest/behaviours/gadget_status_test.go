@@ -83,7 +83,8 @@ func (r *gadgetReconciler) patchStatus(ctx context.Context, gadget *unstructured
 	return client.IgnoreNotFound(r.Status().Patch(ctx, gadget, client.MergeFromWithOptions(before, lock)))
 }
 
-// setStatus sets the status in a gadget, without a request to the API server.
+// setStatus replaces the status of a Gadget or a Depot in memory, without a request to the API server. It also sorts
+// the conditions by type.
 func setStatus(gadget *unstructured.Unstructured, conditions []metav1.Condition) error {
 	slices.SortFunc(conditions, func(a, b metav1.Condition) int { return strings.Compare(a.Type, b.Type) })
 	var list []any

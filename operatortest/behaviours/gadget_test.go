@@ -21,25 +21,25 @@ import (
 // gadgetFinalizer keeps a deleted gadget until its parcel is gone from the warehouse.
 const gadgetFinalizer = "test.example.com/parcel"
 
-// drainTimeout bounds each reconcile, which the signal to stop doesn't end.
+// drainTimeout bounds each reconcile, because the signal to stop doesn't cancel it.
 const drainTimeout = 10 * time.Second
 
 var gadgetKind = schema.GroupVersionKind{Group: "test.example.com", Version: "v1", Kind: "Gadget"}
 
-// mutation is one way in which an operator differs from the reference operator, usually a flaw. The zero value is the
-// reference operator itself.
+// mutation is one way in which an operator differs from the reference operator, usually a flaw. The zero value means
+// no difference.
 type mutation string
 
-// gadgetReconciler is a small operator that has every behaviour unless it is given a flaw: it maintains a ConfigMap for
-// each Gadget, and a parcel in a warehouse.
+// gadgetReconciler is a small operator: for each Gadget, it maintains a ConfigMap, and a parcel in a warehouse. It has
+// every behaviour unless it is given a flaw.
 type gadgetReconciler struct {
 	client.Client
 	live      client.Reader // bypasses the cache
 	recorder  events.EventRecorder
 	warehouse *warehouse
 	flaw      mutation
-	memory    sync.Map // what operators with some flaws remember between two reconciles
-	*hoard             // what other flaws need
+	memory    sync.Map // what some operators remember between two reconciles
+	*hoard             // for accumulate
 }
 
 func newGadget() *unstructured.Unstructured {
@@ -78,7 +78,7 @@ func (r *gadgetReconciler) Reconcile(ctx context.Context, request reconcile.Requ
 	return nextPoll(r.flaw), r.keepConfigMap(ctx, gadget)
 }
 
-// begin does the work that precedes the ConfigMap.
+// begin does what must precede the ConfigMap: it adds the finalizer, and stores the parcel.
 func (r *gadgetReconciler) begin(ctx context.Context, gadget *unstructured.Unstructured) error {
 	if err := r.addFinalizer(ctx, gadget); err != nil {
 		return err
@@ -86,7 +86,8 @@ func (r *gadgetReconciler) begin(ctx context.Context, gadget *unstructured.Unstr
 	return r.warehouse.store(gadget)
 }
 
-// keepConfigMap maintains the ConfigMap, and reports it in the status.
+// keepConfigMap maintains the ConfigMap, deletes those with earlier names, and writes the status. While the ConfigMap
+// can't be created or changed, those with earlier names stay.
 func (r *gadgetReconciler) keepConfigMap(ctx context.Context, gadget *unstructured.Unstructured) error {
 	refusal, err := r.applyConfigMap(ctx, gadget)
 	if err != nil {
@@ -152,8 +153,8 @@ func (r *gadgetReconciler) patchGadget(ctx context.Context, gadget *unstructured
 	return r.Patch(ctx, gadget, client.MergeFromWithOptions(before, lock))
 }
 
-// applyConfigMap creates the gadget's ConfigMap, or gives it the desired data. If it must not change the ConfigMap, it
-// returns the reason.
+// applyConfigMap creates the gadget's ConfigMap, or gives it the desired data. If the ConfigMap belongs to someone
+// else, applyConfigMap changes nothing, and returns that as the refusal.
 func (r *gadgetReconciler) applyConfigMap(ctx context.Context, gadget *unstructured.Unstructured) (refusal string, err error) {
 	desired := desiredConfigMap(gadget)
 	if r.flaw == ignoresColour {

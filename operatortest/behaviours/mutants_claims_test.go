@@ -19,7 +19,6 @@ const (
 // waitsForPods is a correct operator that resembles these.
 const waitsForPods mutation = "says that a gadget is ready once its Deployment is available"
 
-// claimFirst writes the status before the ConfigMap.
 func (r *gadgetReconciler) claimFirst(ctx context.Context, gadget *unstructured.Unstructured) error {
 	if err := r.begin(ctx, gadget); err != nil {
 		return err

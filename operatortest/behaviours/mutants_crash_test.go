@@ -17,8 +17,8 @@ import (
 	"example.com/operator-workshop/operatortest/traffic"
 )
 
-// insuresOnce writes something else first at each start, so only a crash right after the write of its annotation shows
-// the flaw.
+// insuresOnce writes something else first when it is restarted, so only a crash right after the write of its annotation
+// shows the flaw.
 const insuresOnce mutation = "records that it has insured the parcel before it does so, and records each of its starts"
 
 // leaksAndMarks has two flaws. The first one shows whenever the ConfigMap's name changes.
@@ -60,7 +60,8 @@ func (r *gadgetReconciler) insureOnce(ctx context.Context, gadget *unstructured.
 	return r.keepConfigMap(ctx, gadget)
 }
 
-// noteStart records the operator's start, once, in the ConfigMap that an earlier operator has made.
+// noteStart records the operator's start, once, in the ConfigMap that an earlier operator has made. If there is no such
+// ConfigMap, it records nothing.
 func (r *gadgetReconciler) noteStart(ctx context.Context, gadget *unstructured.Unstructured) error {
 	if _, noted := r.memory.LoadOrStore("start", true); noted {
 		return nil

@@ -26,7 +26,8 @@ const (
 // losesLease is the reference operator, on a machine that is too busy for a Lease with a short duration.
 const losesLease mutation = "soon loses a Lease whose duration is short"
 
-// runStalled runs an operator that loses such a Lease when it must renew it for the first time.
+// runStalled runs this operator. If the Lease's duration is at most five seconds, the operator ends with errLost when
+// it first renews the Lease.
 func runStalled(ctx context.Context, config *rest.Config, options operatortest.RunOptions, stock *warehouse) error {
 	election := options.LeaderElection
 	if election == nil || election.LeaseDuration > 5*time.Second {

@@ -65,7 +65,7 @@ func (r *gadgetReconciler) makeSecret(ctx context.Context, secret *corev1.Secret
 	return err
 }
 
-// markOnce patches the gadget a second time, after it has added the finalizer.
+// markOnce adds the finalizer, and then patches the gadget a second time. It doesn't retry the second patch.
 func (r *gadgetReconciler) markOnce(ctx context.Context, gadget *unstructured.Unstructured) error {
 	if err := r.begin(ctx, gadget); err != nil {
 		return err

@@ -70,7 +70,7 @@ func (r *gadgetReconciler) generate(ctx context.Context, gadget *unstructured.Un
 	return r.writeStatus(ctx, gadget, "")
 }
 
-// generatePart maintains the ConfigMap with one label, and reports whether it found none and sent a create request.
+// generatePart maintains the ConfigMap of one part, and reports whether it found none and sent a create request.
 func (r *gadgetReconciler) generatePart(ctx context.Context, gadget *unstructured.Unstructured, part string) (made bool, err error) {
 	desired := desiredConfigMap(gadget)
 	desired.Name, desired.GenerateName, desired.Labels = "", "settings-", map[string]string{partLabel: part}

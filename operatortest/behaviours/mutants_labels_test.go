@@ -31,7 +31,7 @@ func (r *gadgetReconciler) copyLabels(ctx context.Context, gadget *unstructured.
 	found := &corev1.ConfigMap{}
 	err := r.Get(ctx, client.ObjectKeyFromObject(desiredConfigMap(gadget)), found)
 	if err != nil || !metav1.IsControlledBy(found, gadget) {
-		return client.IgnoreNotFound(err) // the watch will show it
+		return client.IgnoreNotFound(err) // a watch will report the ConfigMap
 	}
 	changed := found.DeepCopy()
 	changed.Labels = merged(found.Labels, gadget.GetLabels())

@@ -65,8 +65,8 @@ func misoperated(mutation mutation, operator operatortest.Operator) operatortest
 	return operator
 }
 
-// reportRefused reports that the API server refuses a child, and makes the operator retry. In a terminating
-// namespace, there is nothing to report.
+// reportRefused reports that the API server refuses a child, and returns the error, so that the operator retries. Other
+// errors are only returned. In a terminating namespace, reportRefused reports nothing, and returns nil.
 func (r *gadgetReconciler) reportRefused(ctx context.Context, gadget *unstructured.Unstructured, refused error) error {
 	if !apierrors.IsForbidden(refused) && !apierrors.IsInvalid(refused) || r.flaw == saysNothing {
 		return refused

@@ -73,7 +73,8 @@ func (r *gadgetReconciler) deploy(ctx context.Context, gadget *unstructured.Unst
 	return r.keepConfigMap(ctx, gadget)
 }
 
-// clean deletes, or empties, the ConfigMaps that the operator takes for those of a deleted gadget.
+// clean deletes, or empties, the ConfigMaps that the operator takes for those of a deleted gadget. Most operators leave
+// the ConfigMaps to the garbage collector.
 func (r *gadgetReconciler) clean(ctx context.Context, gadget *unstructured.Unstructured) error {
 	namespace := metav1.NamespaceAll
 	isOf := func(owner *metav1.OwnerReference) bool { return owner.Name == gadget.GetName() }

@@ -57,8 +57,8 @@ func confidingOperator(flaw mutation, operator operatortest.Operator) operatorte
 	return operator
 }
 
-// keepPassword does what the reference operator does. Before the ConfigMap, it also creates a Secret, and discloses it in
-// the way of its flaw.
+// keepPassword does what the reference operator does. Before the ConfigMap, it also creates a Secret, and calls
+// disclose.
 func (r *gadgetReconciler) keepPassword(ctx context.Context, gadget *unstructured.Unstructured) error {
 	secret := newSecret(gadget)
 	secret.Data = map[string][]byte{"password": []byte(password), "host": []byte(hostname)}
@@ -76,7 +76,8 @@ func (r *gadgetReconciler) keepPassword(ctx context.Context, gadget *unstructure
 	return errors.Join(r.disclose(ctx, gadget, secret), r.keepConfigMap(ctx, gadget))
 }
 
-// disclose reveals a Secret, in each flaw's own way.
+// disclose logs, prints or copies a Secret, or puts the password into an Event, depending on the flaw. With some flaws, it
+// does nothing.
 func (r *gadgetReconciler) disclose(ctx context.Context, gadget *unstructured.Unstructured, secret *corev1.Secret) error {
 	switch r.flaw {
 	case logsSecret:
@@ -98,7 +99,8 @@ func (r *gadgetReconciler) disclose(ctx context.Context, gadget *unstructured.Un
 	return nil
 }
 
-// printTo gives an operator a file to which it can print, as a process does to its log.
+// printTo gives an operator a file to which it can print, as a process does to its log. It returns the function that
+// removes the file.
 func printTo(options operatortest.RunOptions) (remove func(), err error) {
 	file, err := os.CreateTemp("", "gadget-*.log")
 	if err != nil {

@@ -17,7 +17,8 @@ import (
 // reference operator needs less than a second for it; on a busy one, BeforeSuite raises the bound.
 var catchTimeout = 10 * time.Second
 
-// mutant is an operator with a flaw, the behaviour that it lacks, and a part of the report that the kit must give.
+// mutant names a flaw of an operator, the behaviour that the operator lacks, and a part of the report that the kit must
+// give.
 type mutant struct {
 	lacking behaviour
 	flaw    mutation
@@ -39,7 +40,7 @@ func (m mutant) operator() operatortest.Operator {
 	return operator
 }
 
-// catches declares a spec that tries broken operators, and fails for those that are not caught.
+// catches declares a spec that tries broken operators, and fails unless all are caught.
 func catches(kind string, operators ...mutant) {
 	tries := make([]func(context.Context) error, len(operators))
 	for i, each := range operators {
@@ -53,13 +54,13 @@ func catches(kind string, operators ...mutant) {
 	inPool("catches every operator that "+kind, tries...)
 }
 
-// twin is an operator that resembles a broken one, and behaviours that it has.
+// twin names an operator that resembles a broken one, and behaviours that this operator has.
 type twin struct {
 	sound      mutation
 	behaviours []behaviour
 }
 
-// accepts declares a spec that tries twins, and fails for those in which the kit finds a flaw.
+// accepts declares a spec that tries twins, and fails if the kit finds a flaw in any of them.
 func accepts(kind string, operators ...twin) {
 	tries := make([]func(context.Context) error, len(operators))
 	for i, each := range operators {
@@ -85,7 +86,8 @@ func nameMutant(lacking behaviour, flaw mutation, _ string) string {
 	return fmt.Sprintf("by the behaviour %s: it %s", lacking.name, flaw)
 }
 
-// expectCaught tries an operator outside the pool, while no other operator is being tried.
+// expectCaught expects a report about a broken operator. Its specs are outside the pool, so no other operator is being
+// tried.
 func expectCaught(ctx context.Context, lacking behaviour, mutation mutation, report string) {
 	GinkgoHelper()
 	expectReport(ctx, lacking, mutant{flaw: mutation}.operator(), report)

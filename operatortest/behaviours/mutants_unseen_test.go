@@ -41,7 +41,7 @@ const (
 	hasPhase         mutation = "reports with a phase whether the spec is met, and has no conditions"
 )
 
-// secretiveOperator adapts the reference operator's description to these operators, and to those in other files.
+// secretiveOperator adapts the reference operator's description to these operators, and to some in other files.
 func secretiveOperator(mutation mutation, operator operatortest.Operator) operatortest.Operator {
 	switch mutation {
 	case keepsToken, restoresToken:
@@ -152,7 +152,8 @@ func newSecret(gadget *unstructured.Unstructured) *corev1.Secret {
 	}}
 }
 
-// alsoMake does what the reference operator does. Before the ConfigMap, it also creates a Secret, unless that is nil.
+// alsoMake does what the reference operator does. If object isn't nil, alsoMake also creates that Secret, before the
+// ConfigMap.
 func (r *gadgetReconciler) alsoMake(ctx context.Context, gadget *unstructured.Unstructured, object *corev1.Secret) error {
 	if err := r.begin(ctx, gadget); err != nil {
 		return err

@@ -13,8 +13,9 @@ import (
 // sideBySide is how many operators of the pool are tried at a time: most of the time is spent waiting for them.
 const sideBySide = 10
 
-// pool tries the operators of several specs in parallel. The first of these specs starts all of them, so that no spec
-// waits for another one's slowest operator. Other specs start when no operator of the pool is being tried.
+// pool tries the operators of several specs in parallel. Unless Ginkgo's flags focus or skip specs, the first of these
+// specs starts the operators of all, so that no spec waits for another one's slowest operator. Specs outside the pool
+// start when no operator of the pool is being tried.
 var pool struct {
 	attempts []*attempt
 	slots    chan struct{}
@@ -58,7 +59,7 @@ func inPool(text string, tries ...func(context.Context) error) {
 	})
 }
 
-// pooledIt declares a spec of the pool with expectations, which must use g.
+// pooledIt declares a spec of the pool. Its expectations must use g.
 func pooledIt(text string, body func(ctx context.Context, g Gomega)) bool { //nolint:unparam // for var _ =, like the result of Ginkgo's It
 	inPool(text, func(ctx context.Context) (err error) {
 		defer func() {

@@ -12,7 +12,7 @@ import (
 	"example.com/operator-workshop/operatortest/internal/specgen"
 )
 
-// specsOf parses a schema of spec and the sample's spec, both in flow YAML.
+// specsOf parses the schema of the field spec, and the sample's spec. Both are in flow YAML.
 func specsOf(g Gomega, schema, sample string) *specgen.Specs {
 	spec := apiextensionsv1.JSONSchemaProps{}
 	g.Expect(yaml.UnmarshalStrict([]byte(schema), &spec)).To(Succeed())

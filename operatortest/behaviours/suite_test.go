@@ -15,8 +15,8 @@ import (
 	"example.com/operator-workshop/operatortest/testcluster"
 )
 
-// roleVariable selects which specs the test binary runs. Tests that start the binary again set it, to see how the specs
-// of that role end.
+// roleVariable is the environment variable that selects the specs that the test binary runs. Tests set the variable
+// when they start the binary again, to see how the selected specs end.
 const (
 	roleVariable = "OPERATORTEST_ROLE"
 	roleBroken   = "broken"
@@ -53,7 +53,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	DeferCleanup(func() error { return cluster.Stop() })
 	began := time.Now()
 	Expect(cluster.Start(ctx)).To(Succeed())
-	// The start takes about three seconds on an idle machine. If it takes longer, an operator does, too.
+	// Starting the cluster takes about three seconds on an idle machine. If it takes longer, operators are slower, too.
 	catchTimeout = max(catchTimeout, 3*time.Since(began)/2)
 })
 

@@ -14,8 +14,8 @@ import (
 	"example.com/operator-workshop/operatortest/testcluster"
 )
 
-// runReported runs the suite of an operator that never repairs its ConfigMap, in a process of its own on this suite's
-// cluster.
+// runReported runs the suite of an operator that doesn't watch its ConfigMaps, in a process of its own on this suite's
+// cluster. It expects that suite to fail and to write a report, and returns the suite's output and the report.
 func runReported(ctx context.Context, g Gomega, env ...string) (output string, made report.Report) {
 	dir, err := os.MkdirTemp("", "operatortest-report-")
 	g.Expect(err).NotTo(HaveOccurred())
