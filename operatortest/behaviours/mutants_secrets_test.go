@@ -76,8 +76,8 @@ func (r *gadgetReconciler) keepPassword(ctx context.Context, gadget *unstructure
 	return errors.Join(r.disclose(ctx, gadget, secret), r.keepConfigMap(ctx, gadget))
 }
 
-// disclose logs, prints or copies a Secret, or puts the password into an Event, depending on the flaw. With some flaws, it
-// does nothing.
+// disclose logs, prints or copies a Secret, or puts the password into an Event, depending on the flaw. With some flaws,
+// it does nothing.
 func (r *gadgetReconciler) disclose(ctx context.Context, gadget *unstructured.Unstructured, secret *corev1.Secret) error {
 	switch r.flaw {
 	case logsSecret:
