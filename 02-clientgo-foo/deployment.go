@@ -91,8 +91,8 @@ func resources(cpu, memory string) corev1.ResourceList {
 	}
 }
 
-// newPatch returns a strategic merge patch with the fields that the controller owns and that differ from the desired Deployment,
-// or nil if none differs.
+// newPatch returns a strategic merge patch with the controller's fields that differ from the desired Deployment, or nil
+// if none differs.
 //
 // The patch keeps annotations, sidecars and everything else that others have set, even if the cache does not show it
 // yet. An update would send the whole cached object, and while the cache is stale, the API server would refuse it.

@@ -26,7 +26,6 @@ var _ = Describe("a spec generated from the schema", Label("specs"), func() {
 		runner, err = trial.NewRunner(ctx, operator, cluster)
 		Expect(err).NotTo(HaveOccurred())
 		defer runner.Close()
-		defer runner.Close()
 		_, err = runner.OtherSpec(ctx)
 		Expect(err).To(MatchError(And(ContainSubstring("declare Operator.Values"), ContainSubstring(`Unsupported value: "purple"`))))
 	}, NodeTimeout(specTimeout))
