@@ -17,7 +17,8 @@ import (
 
 // Request is one request to the API server: the attributes that RBAC checks, and the result.
 type Request struct {
-	// Verb is the verb in a role's rules: get, list, watch, create, update, patch, delete or deletecollection.
+	// Verb is the verb in a role's rules: get, list, watch, create, update, patch, delete or deletecollection. For a URL
+	// that is not a resource, it is the HTTP method in lower case.
 	Verb string
 	// Group, Version and Resource are empty for URLs that are not resources, such as /version.
 	Group, Version, Resource, Subresource string
@@ -67,7 +68,8 @@ func (r Request) IsEvent() bool { return r.Resource == "events" }
 // IsLease reports whether the request is for Leases, such as a request of the leader election.
 func (r Request) IsLease() bool { return r.Resource == "leases" && r.Group == "coordination.k8s.io" }
 
-// Kind returns the verb and the resource, such as "patch foos.example.com/status".
+// Kind returns the verb and the resource, such as "patch foos.example.com/status", or the verb and the path of a URL
+// that is not a resource.
 func (r Request) Kind() string {
 	if r.Resource == "" {
 		return r.Verb + " " + r.Path
@@ -82,7 +84,7 @@ func (r Request) Kind() string {
 	return r.Verb + " " + resource
 }
 
-// Target returns the namespace/name of the request's object.
+// Target returns the namespace/name of the request's object, or only the name if the request names no namespace.
 func (r Request) Target() string {
 	if r.Namespace != "" {
 		return r.Namespace + "/" + r.Name
@@ -110,8 +112,8 @@ func (r Request) String() string {
 	return fmt.Sprintf("%7.3fs  %s %s: %s", r.At.Seconds(), r.Kind(), r.Target(), r.Result())
 }
 
-// parse describes an HTTP request to the API server. It reads the body of a create request, to find the name, and puts the body
-// back.
+// parse describes an HTTP request to the API server. If the path of a create request contains no name, parse reads the
+// body to find the name, and puts the body back.
 func parse(request *http.Request) (Request, error) {
 	parsed := Request{Path: request.URL.Path}
 	parts := strings.Split(strings.Trim(request.URL.Path, "/"), "/")
@@ -168,7 +170,7 @@ func verbOf(request *http.Request, named bool) string {
 	return strings.ToLower(request.Method)
 }
 
-// selectedName returns the name to which a list, watch or deletecollection is restricted. A role may allow these
+// selectedName returns the name to which a list, watch or deletecollection is restricted, or "". A role may allow these
 // verbs for one name.
 func selectedName(request *http.Request) string {
 	selector, err := fields.ParseSelector(request.URL.Query().Get("fieldSelector"))

@@ -27,8 +27,8 @@ type Event struct {
 	At time.Duration
 }
 
-// Events returns all watch events that have reached the operator so far, in order, except bookmarks and errors. It
-// includes those with which a watch begins in place of a list.
+// Events returns all watch events that have reached the operator so far, in order, except bookmarks and errors. They
+// include the events with which a watch begins in place of a list.
 func (t *Tap) Events() []Event {
 	t.eventsMu.Lock()
 	defer t.eventsMu.Unlock()
@@ -54,7 +54,7 @@ func (t *Tap) Kept(match func(Request) bool) int {
 	return kept
 }
 
-// Shown returns, for each matching watch, the last version of an object that it has shown. Watches that have never shown
+// Shown returns the version of an object that each matching open watch has shown last. Watches that have never shown
 // the object are left out: a selector may exclude it, or a list may have come first.
 func (t *Tap) Shown(match func(Request) bool, uid types.UID) []Version {
 	var shown []Version

@@ -1,8 +1,8 @@
 // Package traffic records one operator's requests, and interferes with them. A
-// [Tap] wraps the operator's rest.Config and needs no change to its code: it
-// records every request, and a [Rule] makes it answer, delay, drop or lose some of
-// them. It can also hold back watch events, and make the operator's process look
-// as if it had been killed between two requests.
+// [Tap] wraps the operator's rest.Config and needs no change to the operator's
+// code: it records every request, and a [Rule] makes it answer, delay or drop some
+// requests, or lose their replies. The Tap can also hold back watch events, and
+// make the operator's process look as if it had been killed between two requests.
 //
 //	tap := traffic.New()
 //	config = tap.Config(config)
@@ -25,7 +25,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// ErrKilled is the error of every request that a killed operator makes, or that is in flight when it is killed.
+// ErrKilled is the error of requests that a killed operator makes, or that are in flight when it is killed, unless they
+// fail for another reason.
 var ErrKilled = errors.New("the operator's process is dead (killed by the test)")
 
 // Rule decides, before a request is sent, what happens to it. Calls are never concurrent.
@@ -33,7 +34,8 @@ type Rule func(Request) Action
 
 // Action is what a Rule does with a request. The zero value lets it pass.
 type Action struct {
-	// Hold delays the request until the channel is closed; then the fields below apply.
+	// Hold delays the request until the channel is closed; then the fields below apply. The request never arrives if the
+	// operator cancels it or is killed before that.
 	Hold <-chan struct{}
 	// Delay keeps the request in flight until the channel is closed. Then it arrives, even if the operator has cancelled it
 	// or is dead. The fields below have no effect on such a request.
@@ -57,14 +59,14 @@ type Tap struct {
 
 	mu  sync.Mutex
 	log []*Request
-	// failures and longestGap become the fields of [Activity]; so does inFlight, which doesn't include the watches that
-	// are still listing.
+	// failures and longestGap become fields of [Activity]. So does inFlight, after the watches that are still listing have
+	// been added.
 	inFlight, failures int
 	longestGap         time.Duration
 
 	rule Rule
 	dead bool
-	// diedAt is when the operator died.
+	// diedAt is counted from began.
 	diedAt time.Duration
 	// confinement says which namespaces the operator sees. It is nil if the operator may see all of them.
 	confinement *confinement
@@ -87,8 +89,8 @@ func New() *Tap {
 	return &Tap{began: time.Now(), killed: make(chan struct{}), watches: map[*watch]struct{}{}, holds: map[*hold]struct{}{}}
 }
 
-// Config returns a copy of the configuration that sends its requests through the
-// Tap, in JSON, which the Tap can read.
+// Config returns a copy of the configuration. Clients that use the copy send their
+// requests through the Tap, in JSON, which the Tap can read.
 func (t *Tap) Config(config *rest.Config) *rest.Config {
 	tapped := rest.CopyConfig(config)
 	tapped.ContentType = runtime.ContentTypeJSON
@@ -104,8 +106,8 @@ func (t *Tap) SetRule(rule Rule) {
 	t.rule = rule
 }
 
-// Kill makes the operator's process look dead: no requests or replies pass any more. Nothing that the operator still
-// does in the test process reaches the API server.
+// Kill makes the operator's process look dead: it breaks the open watches, and no requests or replies pass any more.
+// Nothing that the operator does in the test process from then on reaches the API server.
 func (t *Tap) Kill() {
 	t.mu.Lock()
 	t.die()
@@ -187,7 +189,8 @@ func (t *Tap) Began() time.Time { return t.began }
 // Now returns the current time as the request log counts it.
 func (t *Tap) Now() time.Duration { return time.Since(t.began) }
 
-// begin records a request and decides what to do with it.
+// begin records a request and decides what to do with it. If the operator must die right before the request, begin
+// kills it.
 func (t *Tap) begin(parsed Request) (*Request, Action) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -292,8 +292,8 @@ func describe(raw json.RawMessage) (apiwatch.EventType, string) {
 	return kind, object.Namespace + "/" + object.Name
 }
 
-// decode returns an event's type and the metadata that identifies its object. The metadata is nil for
-// bookmarks and errors.
+// decode returns an event's type and the metadata that identifies its object. The metadata is nil for bookmarks, for
+// errors, and for events that can't be read.
 func decode(raw json.RawMessage) (apiwatch.EventType, *metav1.PartialObjectMetadata) {
 	var event struct {
 		Type   apiwatch.EventType

@@ -269,7 +269,7 @@ func cutByRule(g Gomega, tap *Tap, config *rest.Config) {
 	g.Expect(err).NotTo(HaveOccurred())
 }
 
-// An operator may die between the reply to a watch and its first event.
+// An operator may die between the reply to a watch request and the watch's first event.
 func TestWatchThatBeginsAfterAKill(t *testing.T) {
 	g, tap := NewWithT(t), New()
 	tap.Kill()
