@@ -38,7 +38,7 @@ type proposal struct {
 var components = []string{"kube-controller-manager", "kube-scheduler", "kube-apiserver", "kubelet", "kwok"}
 
 // owned returns the paths of the fields that the operator has written, according to the object's managed fields. A
-// list counts as one path.
+// list counts as one path. Writes to subresources, such as the status, are left out.
 func owned(object *unstructured.Unstructured) [][]string {
 	var paths [][]string
 	for _, entry := range object.GetManagedFields() {

@@ -138,7 +138,6 @@ func distinguishing(made *unstructured.Unstructured, first, second []*unstructur
 	return found
 }
 
-// sameKind returns the objects that are of the same kind as one.
 func sameKind(one *unstructured.Unstructured, objects []*unstructured.Unstructured) []*unstructured.Unstructured {
 	return slices.DeleteFunc(slices.Clone(objects), func(object *unstructured.Unstructured) bool {
 		return object.GroupVersionKind() != one.GroupVersionKind()

@@ -122,7 +122,7 @@ func findChildren(ctx context.Context, t *trial.Trial) (children []*unstructured
 	return children, gone, nil
 }
 
-// missing returns the names under which more objects were created than objects contains, each once.
+// missing returns the names under which more objects were created than still exist, each name once.
 func missing(created []string, objects []*unstructured.Unstructured) []string {
 	left := slices.Clone(created)
 	for _, object := range objects {
@@ -163,7 +163,7 @@ func waitAtRest(ctx context.Context, t *trial.Trial, operator *trial.Instance, o
 		t.Operator.Timeout, len(writes), strings.TrimSpace(writes[len(writes)-1].String()), lastLines(output))
 }
 
-// lastLines returns the last lines that the operator printed.
+// lastLines returns the last lines of the newest log in a folder, for an error message.
 func lastLines(output string) string {
 	files, err := filepath.Glob(filepath.Join(output, "*.log"))
 	if err != nil || len(files) == 0 {

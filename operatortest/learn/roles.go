@@ -21,8 +21,8 @@ type roleFile struct {
 
 // rolesOf returns the files with the operator's own roles, and the files that are left out because they contain only
 // other roles. In a folder, a role is the operator's if a binding there gives it to a ServiceAccount. If a folder has
-// no such binding, every role counts as the operator's unless its name says that it is for users. A file that paths names
-// directly always counts as the operator's.
+// no such binding, every role counts as the operator's unless its name says that it is for users. A file that is itself
+// in paths always counts as the operator's.
 func rolesOf(paths []string) (own, others []string, err error) {
 	for _, path := range paths {
 		info, err := os.Stat(path)

@@ -73,7 +73,7 @@ func (c child) Controlled() bool {
 	return slices.ContainsFunc(c.first.GetOwnerReferences(), func(owner metav1.OwnerReference) bool { return owner.Controller != nil && *owner.Controller })
 }
 
-// NotOwned returns the fields that the operator doesn't own.
+// NotOwned returns the fields that the operator doesn't own, at most maxListed of them.
 func (c child) NotOwned() string {
 	_, others := split(c.first)
 	var names []string
