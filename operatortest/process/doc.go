@@ -17,7 +17,7 @@
 // The kit reads JSON. If the operator accepts protobuf, CBOR or YAML, the proxy asks for JSON instead. Clients decode
 // a reply according to its Content-Type, so they need no setting. Bodies that the operator sends are not changed.
 //
-// The proxy refuses two kinds of the operator's requests, with a message in the reply:
+// The proxy refuses two kinds of requests from the operator, with a message in the reply:
 //
 //   - Impersonation, with 403. The kit impersonates the operator's user, and Kubernetes doesn't nest impersonation.
 //   - A watch over WebSocket, which the kit can't read, with 503. The Java client (fabric8) then watches over HTTP.
@@ -26,8 +26,8 @@
 // # How it ends
 //
 // The process runs in a process group of its own, together with everything that it starts. When the kit stops the
-// operator, the group gets SIGTERM, as a pod does, and is killed if it is still running after [Command.Grace]. When the
-// kit kills the operator (the context's cause is traffic.ErrKilled), the group gets SIGKILL immediately. If the operator
-// exits by itself, the programs that it has started are killed. If the test process is killed, a watchdog kills the
-// group, too.
+// operator, the group gets SIGTERM, as a pod's containers do, and is killed if it is still running after
+// [Command.Grace]. When the kit kills the operator (the context's cause is traffic.ErrKilled), the group gets SIGKILL
+// immediately. If the operator exits by itself, the programs that it has started are killed. If the test process is
+// killed, a watchdog kills the group, too.
 package process

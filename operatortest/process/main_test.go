@@ -100,7 +100,6 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// playing returns the command for a role.
 func playing(role string) Command {
 	return Command{Args: []string{os.Args[0]}, Env: []string{roleVariable + "=" + role}}
 }

@@ -120,7 +120,7 @@ func (p *proxy) ServeHTTP(writer http.ResponseWriter, request *http.Request) {
 	}
 }
 
-// knows reports whether the request comes from the operator.
+// knows reports whether the request has the token from the operator's kubeconfig.
 func (p *proxy) knows(request *http.Request) bool {
 	token, found := strings.CutPrefix(request.Header.Get("Authorization"), "Bearer ")
 	return found && subtle.ConstantTimeCompare([]byte(token), []byte(p.token)) == 1

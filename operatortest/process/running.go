@@ -88,7 +88,7 @@ func (r *running) obeyed() bool {
 	return state.Success() || state.ExitCode() == terminatedStatus || ok && status.Signaled() && status.Signal() == syscall.SIGTERM
 }
 
-// LastLinesOf returns the last lines of a file with an operator's output.
+// LastLinesOf is like LastLines, but opens the file with the operator's output.
 func LastLinesOf(path string) string {
 	log, err := os.Open(path)
 	if err != nil {
@@ -98,7 +98,8 @@ func LastLinesOf(path string) string {
 	return LastLines(log)
 }
 
-// LastLines returns the last lines of an operator's output, for error messages.
+// LastLines returns the last lines of an operator's output, for error messages. If there are none, or they can't be
+// read, it returns a text that explains this.
 func LastLines(log *os.File) string {
 	info, err := log.Stat()
 	if err != nil {

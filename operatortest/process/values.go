@@ -33,7 +33,7 @@ type Values struct {
 	// the Lease before it gives up, and RetryPeriod is the pause between two tries.
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 	// WebhookPort is the port of 127.0.0.1 to serve webhooks on; CertDir is the folder with tls.crt and tls.key for
-	// it.
+	// it. They are 0 and empty if the operator has no webhooks to serve.
 	WebhookPort int
 	CertDir     string
 }
