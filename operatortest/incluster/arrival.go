@@ -15,7 +15,7 @@ import (
 )
 
 // DescribeArrival deploys the operator, and defines the specs for its pods and the sample resources. At the end of
-// the Ordered container, everything is removed again.
+// the Ordered container, everything is removed again, unless a spec failed and KEEP is set.
 func DescribeArrival(o Operator) {
 	ginkgo.BeforeAll(func(ctx ginkgo.SpecContext) {
 		ginkgo.DeferCleanup(o.remove, ginkgo.NodeTimeout(Timeout))

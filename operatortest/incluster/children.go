@@ -42,7 +42,7 @@ func (o Operator) bringsBack(ctx context.Context, child string) {
 		"there must be a new %s: the operator has to watch its children, and needs the permission to create them", child)
 }
 
-// undoes changes a child and waits until the field has its old value again.
+// undoes changes a field of a child and waits until the field has its old value again.
 func (o Operator) undoes(ctx context.Context, child string, drift Drift) {
 	ginkgo.GinkgoHelper()
 	before := Field(ctx, o.Trial, child, drift.Field)

@@ -25,14 +25,15 @@ func TryKubectl(ctx context.Context, arguments ...string) (string, error) {
 	return run(exec.CommandContext(ctx, "kubectl", arguments...))
 }
 
-// KubectlWith passes a manifest to kubectl. It appends --filename=- to the arguments.
+// KubectlWith is like TryKubectl, but passes a manifest to kubectl. It appends --filename=- to the arguments.
 func KubectlWith(ctx context.Context, manifest string, arguments ...string) (string, error) {
 	command := exec.CommandContext(ctx, "kubectl", append(arguments, "--filename=-")...)
 	command.Stdin = strings.NewReader(manifest)
 	return run(command)
 }
 
-// Field returns the value at a JSONPath, in braces, of an object in a namespace.
+// Field returns the value of one field of an object in a namespace. path is a JSONPath in braces. Field fails the spec
+// if there is no such object.
 func Field(ctx context.Context, namespace, object, path string) string {
 	ginkgo.GinkgoHelper()
 	return Kubectl(ctx, "get", object, "--namespace="+namespace, "--output=jsonpath="+path)
