@@ -58,7 +58,7 @@ type Behaviour struct {
 }
 
 // Shown returns the failure if no single trial shows it, for example because nothing could be tried, or because the
-// trials' results are wrong only when taken together.
+// trials' results are wrong only when taken together. Otherwise it returns "".
 func (b Behaviour) Shown() string {
 	if slices.ContainsFunc(b.Trials, func(trial Trial) bool { return trial.Result == Failed }) {
 		return ""
@@ -114,7 +114,7 @@ type Entry struct {
 	// Reply is the status of the reply, and what else happened to the request. For a watch event, it is the object's resource
 	// version; for a write of the kit, its patch or error.
 	Reply string `json:"reply"`
-	// Injected means that the operator got an error or no reply, from the kit or from the API server.
+	// Injected means that the operator got an error, or got no reply. The cause may be the kit or the API server.
 	Injected bool `json:"injected,omitempty"`
 }
 
@@ -152,8 +152,8 @@ func (r *Report) WriteJSON(to io.Writer) error {
 	return encoder.Encode(r)
 }
 
-// WriteFailures writes what was expected and what was found, for each behaviour that failed or was not tried, and a
-// summary in one line.
+// WriteFailures writes what was expected and what was found, for each behaviour that failed or was not tried, with the
+// command that runs one of the behaviour's failed trials alone, if there is one. The last line is a summary.
 func (r *Report) WriteFailures(to io.Writer) error {
 	text := &strings.Builder{}
 	trials, requests := 0, 0

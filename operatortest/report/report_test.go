@@ -10,7 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// example has at least one behaviour for each result.
+// example returns a report with at least one behaviour for each result.
 func example() *Report {
 	return &Report{Seed: 7, Seconds: 12.5, Behaviours: []Behaviour{
 		{Name: "converges", Promise: "gets there", Result: Passed, Trials: []Trial{{ID: "converges/sample-a", Name: "sample a", Result: Passed, Seconds: 1.25, Requests: 9, Writes: 4}}},
