@@ -116,7 +116,8 @@ func Scratch() (dir string, end func() error, err error) {
 	return dir, end, nil
 }
 
-// Stop ends a control plane made by Start, and removes its folder. Calling it again does nothing.
+// Stop ends a control plane made by Start, and removes its folder. Calling it again does nothing. For a control plane
+// that Start didn't make, Stop returns an error.
 func (c *ControlPlane) Stop() error {
 	if c.stop == nil {
 		return errors.New("stop the control plane: it was not made by Start, so use Down or Remove")
@@ -124,7 +125,7 @@ func (c *ControlPlane) Stop() error {
 	return c.stop()
 }
 
-// Dir is the control plane's folder. It contains kubeconfig, logs/, etcd's data, and the keys and certificates.
+// Dir is the control plane's folder. The package's documentation lists what is in it.
 func (c *ControlPlane) Dir() string { return c.dir }
 
 // Assets is the folder of the programs.
@@ -133,7 +134,7 @@ func (c *ControlPlane) Assets() string { return c.options.Assets }
 // name is the cluster's name in kubeconfigs.
 func (c *ControlPlane) name() string { return filepath.Base(c.dir) }
 
-// Down ends all components and keeps the data. Up starts them again.
+// Down ends all components and keeps the data. Up starts them again. If there is no folder, Down does nothing.
 func (c *ControlPlane) Down(ctx context.Context) error {
 	unlock, err := c.lockExisting(ctx)
 	if err != nil || unlock == nil {

@@ -119,7 +119,6 @@ func clientOf(g Gomega, plane *controlplane.ControlPlane) kubernetes.Interface {
 	return client
 }
 
-// clientFrom returns a client with the given kubeconfig.
 func clientFrom(g Gomega, kubeconfig []byte) kubernetes.Interface {
 	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -193,7 +192,6 @@ func killAt(ctx context.Context, t *testing.T, verb, dir string, moment func() b
 	<-ended
 }
 
-// exists reports whether a file exists.
 func exists(path ...string) bool {
 	_, err := os.Stat(filepath.Join(path...))
 	return !errors.Is(err, os.ErrNotExist)

@@ -58,7 +58,7 @@ func listen(port int) error {
 	return nil
 }
 
-// choosePorts chooses the ports of a new control plane.
+// choosePorts chooses the ports of a new control plane. apiServer is the API server's port, or 0 for a free one.
 func choosePorts(apiServer int) (ports, error) {
 	free, err := freePorts(5)
 	if err != nil {

@@ -106,6 +106,7 @@ func (c *ControlPlane) Restore(ctx context.Context, path string) error {
 
 // RenewCertificates replaces the certificate authorities and all certificates: previously issued kubeconfigs no longer
 // work. The data is kept, and service accounts' tokens stay valid. The file at KubeconfigPath is replaced, too.
+// Afterwards, all components are running.
 func (c *ControlPlane) RenewCertificates(ctx context.Context) error {
 	unlock, err := c.lock(ctx)
 	if err != nil {
