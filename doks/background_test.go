@@ -78,7 +78,6 @@ func (p *pretended) count() int {
 	return len(p.made)
 }
 
-// of returns the nodes of a cluster's plane.
 func (p *pretended) of(id string) []doks.PlaneNode {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -17,8 +17,9 @@ type caller struct {
 	clustersOnly bool
 }
 
-// identify returns the caller to whom a request's token belongs. It compares each known token in constant time, so the
-// response time doesn't reveal how much of a guess was right.
+// identify returns the caller to whom a request's token belongs. Without a token, or with one that isn't in the
+// options, the caller's field known is false. identify compares each known token in constant time, so the response time
+// doesn't reveal how much of a guess was right.
 func (e *Emulator) identify(request *http.Request) caller {
 	header := request.Header.Get("Authorization")
 	if header == "" {

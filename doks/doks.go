@@ -21,6 +21,6 @@
 //	DELETE            /emulator/clusters/ID             remove one immediately
 //	POST              /emulator/clusters/ID/state       {"state": "degraded", "message": "..."}
 //	PUT               /emulator/clusters/ID/tags        {"tags": ["name"]}
-//	POST              /emulator/clusters/ID/resources   {"volumes": ["name"], ...}: add resources, as its users would
+//	POST              /emulator/clusters/ID/resources   {"volumes": ["name"], ...}: add resources, as users would
 //	GET               /emulator/leftovers               the resources that deleted clusters left behind
 package doks

@@ -24,7 +24,7 @@ const (
 	FaultUnavailable FaultKind = "503"
 	// FaultBadGateway answers 502 with an HTML page, as a proxy does, before or after the effect.
 	FaultBadGateway FaultKind = "502"
-	// FaultDelay delays the request by Fault.Delay, before or after the effect, and then continues.
+	// FaultDelay delays the request by Fault.Delay, before or after the effect. Then the request continues.
 	FaultDelay FaultKind = "delay"
 	// FaultDrop breaks the connection without a reply, before or after the effect.
 	FaultDrop FaultKind = "drop"

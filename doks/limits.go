@@ -32,7 +32,7 @@ type budget struct {
 	retryAfter time.Duration
 }
 
-// count takes a request off the caller's budget, unless the request exceeds a limit.
+// count takes a request off the caller's budget, unless the request exceeds a limit, and returns the budget.
 func (l *limits) count(name string, now time.Time) budget {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -68,7 +68,7 @@ func (l *limits) examine(recent []time.Time, now time.Time) budget {
 	return left
 }
 
-// set writes the budget's headers, which every reply has.
+// set writes the budget's headers, which every reply of the API under /v2 has.
 func (b budget) set(header http.Header) {
 	header.Set("ratelimit-limit", strconv.Itoa(b.limit))
 	header.Set("ratelimit-remaining", strconv.Itoa(b.remaining))

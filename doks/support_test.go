@@ -123,7 +123,6 @@ func request(name string, nodes int) *godo.KubernetesClusterCreateRequest {
 	}
 }
 
-// create makes a cluster.
 func (l *lab) create(name string, nodes int) *godo.KubernetesCluster {
 	l.Helper()
 	made, _, err := l.client().Kubernetes.Create(l.ctx, request(name, nodes))
