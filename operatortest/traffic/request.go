@@ -52,8 +52,8 @@ type Request struct {
 	Done bool
 }
 
-// IsWrite reports whether the request changes what the API server stores. A dry
-// run doesn't; neither does a review, which is created but only asks a question.
+// IsWrite reports whether the request is meant to change what the API server stores.
+// A dry run isn't; neither is a review, which is created but only asks a question.
 func (r Request) IsWrite() bool {
 	switch r.Verb {
 	case "create", "update", "patch", "delete", "deletecollection":

@@ -163,7 +163,7 @@ type Activity struct {
 	Failures int
 	// LongestGap is the longest time between two successive requests.
 	LongestGap time.Duration
-	// Misled means that the Tap hides something from the operator at present: it holds back watch events, or shows the past.
+	// Misled means that [Tap.Hold] or [Tap.ShowPast] is in effect, so the Tap may hide changes from the operator.
 	Misled bool
 }
 

@@ -29,7 +29,8 @@ const (
 )
 
 // Hold holds back the events of matching watches, including those already open, until the returned function is
-// called. If a watch begins with all objects in place of a list, those objects pass, as a list would.
+// called, and for as long as another hold matches. If a watch begins with all objects in place of a list, those objects
+// pass, as a list would.
 func (t *Tap) Hold(match func(Request) bool) (release func(Release)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -245,8 +246,8 @@ func (w *watch) Close() error {
 	return nil
 }
 
-// latest keeps the last event of each object, with the type that a watcher would see if it
-// had missed the earlier ones; it drops objects that were created and deleted. Bookmarks and errors stay.
+// latest keeps the last event of each object, with the type that a watcher would see after missing the earlier ones. It
+// drops objects that were created and then deleted. Bookmarks and errors stay.
 func latest(events []json.RawMessage) []json.RawMessage {
 	first := map[string]apiwatch.EventType{}
 	last := map[string]int{}
