@@ -34,7 +34,7 @@ type proposal struct {
 	Default bool
 }
 
-// components lists the field managers of the cluster's own components. All others count as the operator.
+// components lists the field managers of the cluster's own components. All other managers count as the operator.
 var components = []string{"kube-controller-manager", "kube-scheduler", "kube-apiserver", "kubelet", "kwok"}
 
 // owned returns the paths of the fields that the operator has written, according to the object's managed fields. A
