@@ -10,7 +10,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// newForwarder returns a handler that sends requests through the configuration's transport.
+// newForwarder returns a handler that sends requests through the configuration's transport. The handler removes the
+// client's token, and asks for JSON.
 func newForwarder(config *rest.Config) (http.Handler, error) {
 	server, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
