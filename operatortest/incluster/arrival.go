@@ -72,7 +72,8 @@ func (o Operator) remove(ctx ginkgo.SpecContext) {
 	Kubectl(ctx, "delete", "clusterrolebinding", o.metricsBinding(), "--ignore-not-found")
 }
 
-// WaitUntilConverged returns when every resource of the specs is in its desired state.
+// WaitUntilConverged returns when every resource of the specs is in its desired state. It fails the spec if one of the
+// conditions takes longer than 4 minutes.
 func (o Operator) WaitUntilConverged(ctx context.Context) {
 	ginkgo.GinkgoHelper()
 	for _, condition := range o.Converged {
@@ -80,7 +81,8 @@ func (o Operator) WaitUntilConverged(ctx context.Context) {
 	}
 }
 
-// WaitForRollout returns when the rollout of the operator's Deployment is complete.
+// WaitForRollout returns when the rollout of the operator's Deployment is complete. It fails the spec if that takes
+// longer than 4 minutes.
 func (o Operator) WaitForRollout(ctx context.Context) {
 	ginkgo.GinkgoHelper()
 	Kubectl(ctx, "rollout", "status", "deployment/"+o.Deployment, "--namespace="+o.Namespace, "--timeout=4m")

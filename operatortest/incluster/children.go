@@ -12,7 +12,8 @@ import (
 )
 
 // DescribeChildren defines the specs in which someone else changes or deletes the samples' children, or takes the name of
-// a child, and the spec in which a resource is deleted.
+// a child, and the spec in which a resource is deleted. Without o.Collision, it leaves out those about the name and the
+// deletion.
 func DescribeChildren(o Operator) {
 	for _, child := range o.Children {
 		ginkgo.It("recreates "+child.Name+" when someone deletes it", func(ctx ginkgo.SpecContext) {

@@ -10,7 +10,8 @@ import (
 	"github.com/onsi/gomega"
 )
 
-// DescribeFailover defines the specs in which the leader's pod is deleted, or its node is drained.
+// DescribeFailover defines the specs in which the leader's pod is deleted, or its node is drained. The second is
+// skipped if fewer than two nodes accept pods.
 func DescribeFailover(o Operator) {
 	ginkgo.It("continues in another pod when the leader's pod is deleted", func(ctx ginkgo.SpecContext) {
 		o.fails(ctx, "failover by pod deletion", func(ctx context.Context, leader string) error {

@@ -50,7 +50,7 @@ func (o Operator) deployed(ctx context.Context) string {
 	return Kubectl(ctx, "get", "--kustomize="+o.Manifests, "--ignore-not-found", "--output=name")
 }
 
-// report saves logs, events and objects after a failed spec.
+// report saves logs, events and objects after a failed spec, if E2E_LOGS is set.
 func report(ctx ginkgo.SpecContext) {
 	spec := ginkgo.CurrentSpecReport()
 	dir := os.Getenv(logsVariable)
