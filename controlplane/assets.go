@@ -14,7 +14,7 @@ import (
 // same variable.
 const AssetsVariable = "KUBEBUILDER_ASSETS"
 
-// Programs returns the programs that the folder must contain: the components, etcd's tools for snapshots, and kubectl.
+// Programs returns the programs that FindAssets looks for: the components, etcd's tools for snapshots, and kubectl.
 func Programs() []string { return append(slices.Clone(Components), "etcdctl", "etcdutl", "kubectl") }
 
 // FindAssets returns the folder with the control plane's programs. If KUBEBUILDER_ASSETS is set, it names the folder.

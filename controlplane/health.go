@@ -55,7 +55,7 @@ func (s Status) Running() bool {
 	return s.Ready && !slices.ContainsFunc(s.Components, Component.bad)
 }
 
-// bad reports whether the component isn't running, or doesn't answer.
+// bad reports whether the component isn't running or is hung.
 func (c Component) bad() bool { return c.PID == 0 || c.Hung }
 
 // Status asks every component for its health. The error is ErrNotFound if there is no control plane, and a *DamagedError

@@ -51,7 +51,7 @@ func (c *ControlPlane) saveSnapshot(ctx context.Context, r record, path string) 
 
 // Reset returns the control plane to its state after the first Up. It is atomic: if it is interrupted, either all of the
 // later data is still there or none of it. Reset also works while components are down. Afterwards, all components are
-// running.
+// running. A temporary control plane has no snapshot to reset to, so Reset returns an error.
 func (c *ControlPlane) Reset(ctx context.Context) error {
 	return c.Restore(ctx, c.path(snapshotFile))
 }
