@@ -11,7 +11,8 @@ const (
 	personUUID = "2e84b6d1-9f37-4a0c-8c15-d3706a5b9e42"
 )
 
-// getAccount returns the account of the person who made the token. Tokens and clusters belong to the team.
+// getAccount returns the account of the person who made the token, with the token's team. Tokens and clusters belong to
+// a team, not to a person.
 func (e *Emulator) getAccount(*exchange) reply {
 	limit := e.options.DropletLimit
 	return reply{status: http.StatusOK, body: map[string]any{"account": map[string]any{
