@@ -83,8 +83,8 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// delay sends a request when the channel is closed, even if the operator has cancelled the request or is dead by then. On
-// a slow network, too, a request that has been sent may arrive after the process or its connection has ended.
+// delay sends a request when the channel is closed, even if the operator has cancelled the request or is dead by then.
+// On a slow network, too, a request that has been sent may arrive after the process or its connection has ended.
 func (t *transport) delay(entry *Request, action Action, request *http.Request) (*http.Response, error) {
 	sent := request.Clone(context.WithoutCancel(request.Context()))
 	if request.Body != nil {
