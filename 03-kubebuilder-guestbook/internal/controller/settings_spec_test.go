@@ -56,7 +56,7 @@ var _ = Describe("the settings", func() {
 		}
 	}, SpecTimeout(specTimeout))
 
-	It("cause nothing when only their labels and annotations change", func(ctx SpecContext) {
+	It("cause no reconcile when only their labels and annotations change", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		tap := traffic.New()
 		startManager(tap.Config(cluster.Config), testOptions(namespace))
