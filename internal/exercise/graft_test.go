@@ -26,7 +26,7 @@ func TestGraftReplacesTheCommentsAboveADeclaration(t *testing.T) {
 	}
 }
 
-func TestGraftTellsDeclarationsOfTheBlankNameApart(t *testing.T) {
+func TestGraftTellsBlankDeclarationsApart(t *testing.T) {
 	const (
 		before = "package toy\n\nvar _ one = two{}\n"
 		after  = "package toy\n\nvar _ one = two{}\n\nvar _ = four(\"a\", 1)\n"

@@ -126,10 +126,9 @@ func same(a, b *yaml.Node) bool {
 	return errors.Join(a.Decode(&left), b.Decode(&right)) == nil && reflect.DeepEqual(left, right)
 }
 
-// put makes the value at a place in a document of the learner's file the same as in the other file: it copies the
-// value, or removes it if the other file has none. If the value shares a line with others in either file, or the
-// learner's file lacks the value that contains it, put copies the containing value instead. If that is the whole
-// document, put returns false.
+// put copies the value at a place in a document from the other file to the learner's file, or removes it there if the
+// other file has none. If the value shares a line with others in either file, or the learner's file lacks the value
+// that contains it, put copies the containing value instead. If that is the whole document, put returns false.
 func put(theirs, other []byte, document int, at place) ([]byte, bool) {
 	present, err := documents(theirs)
 	wanted, errOther := documents(other)

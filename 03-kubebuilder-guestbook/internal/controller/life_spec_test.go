@@ -64,7 +64,7 @@ var _ = Describe("a Guestbook", func() {
 		create(ctx, conflicting, newSettings(namespace, "page-settings", "Welcome"), guestbook)
 		expectReason(ctx, guestbook, webappv1.ReasonServiceTaken)
 		expectEvents(ctx, guestbook, "Warning ServiceTaken")
-		eventually(ctx, func(g Gomega) { // from now on, only the Service can cause a change
+		eventually(ctx, func(g Gomega) { // after that, only the Service can cause a change
 			g.Expect(getDeployment(ctx, g, guestbook).Status.AvailableReplicas).To(BeEquivalentTo(1))
 			readyCondition(ctx, g, guestbook)
 			g.Expect(named(guestbook)).To(HaveLen(1), "the status must name the pods, although no Service leads to them yet")

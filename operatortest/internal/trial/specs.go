@@ -87,8 +87,8 @@ func (runner *Runner) OtherSpec(ctx context.Context) (map[string]any, error) {
 			}
 			reasons = append(reasons, err.Error())
 		}
-		return fmt.Errorf("find a spec that differs from the sample's: declare Operator.Values for fields that may be changed; "+
-			"no value is known for %q, and the API server refused the values generated for the others:\n%s", unknown, strings.Join(reasons, "\n"))
+		return fmt.Errorf("the API server refused every spec generated from the sample's, and no value is known for %q; "+
+			"declare Operator.Values for fields that may be changed:\n%s", unknown, strings.Join(reasons, "\n"))
 	})
 	return spec, err
 }
