@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strings"
 	"sync/atomic"
 
 	"k8s.io/client-go/rest"
@@ -32,6 +33,9 @@ func (m *mortal) RoundTrip(request *http.Request) (*http.Response, error) {
 	writes := request.Method != http.MethodGet
 	if writes {
 		m.wrote.Store(true)
+	}
+	if m.flaw == losesLease && request.Method == http.MethodPut && strings.Contains(request.URL.Path, "/leases/") {
+		m.end()
 	}
 	response, err := m.next.RoundTrip(request)
 	failed := err != nil || response.StatusCode >= http.StatusInternalServerError

@@ -1,19 +1,10 @@
 package behaviours
 
 import (
-	"context"
-	"errors"
-	"net/http"
-	"strings"
-	"time"
-
 	. "github.com/onsi/ginkgo/v2"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-
-	"example.com/operator-workshop/operatortest"
 )
 
 // Flaws that show when a former leader's write arrives late. patchesByName also patches without a resourceVersion, but
@@ -25,40 +16,6 @@ const (
 
 // losesLease is the reference operator, on a machine that is too busy for a Lease with a short duration.
 const losesLease mutation = "soon loses a Lease whose duration is short"
-
-// runStalled runs this operator. If the Lease's duration is at most five seconds, the operator ends with errLost when
-// it first renews the Lease.
-func runStalled(ctx context.Context, config *rest.Config, options operatortest.RunOptions, stock *warehouse) error {
-	election := options.LeaderElection
-	if election == nil || election.LeaseDuration > 5*time.Second {
-		return runGadgets(ctx, config, options, stock, losesLease)
-	}
-	ctx, lose := context.WithCancelCause(ctx)
-	defer lose(nil)
-	config = rest.CopyConfig(config)
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(request *http.Request) (*http.Response, error) {
-			if request.Method == http.MethodPut && strings.Contains(request.URL.Path, "/leases/") {
-				lose(errLost)
-			}
-			return next.RoundTrip(request)
-		})
-	})
-	if err := runGadgets(ctx, config, options, stock, losesLease); err != nil {
-		return err
-	}
-	if errors.Is(context.Cause(ctx), errLost) {
-		return errLost
-	}
-	return nil
-}
-
-var errLost = errors.New("leader election lost")
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-// RoundTrip implements http.RoundTripper.
-func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
 
 // hasWritten reports whether it was called before for this generation of a gadget.
 func (r *gadgetReconciler) hasWritten(gadget *unstructured.Unstructured) bool {

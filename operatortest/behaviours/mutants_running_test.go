@@ -89,7 +89,9 @@ func runFlawed(ctx context.Context, config *rest.Config, options operatortest.Ru
 	case ignoresLease:
 		options.LeaderElection = nil
 	case losesLease:
-		return runStalled(ctx, config, options, stock)
+		if election := options.LeaderElection; election != nil && election.LeaseDuration < 5*time.Second {
+			ctx, config = runMortal(ctx, config, mutation)
+		}
 	case leavesRunning:
 		go leaveRunning()
 	case neverEnds:
