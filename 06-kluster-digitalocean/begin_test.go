@@ -272,6 +272,7 @@ func TestConnectProtectsTheSecret(t *testing.T) {
 				want = append(want, tokenFinalizer(kluster))
 				g.Expect(observed.tokenSecret).To(HaveValue(HaveField("Finalizers", ConsistOf(want))), "the observation must contain the Secret as it is now, see protectSecret in token.go")
 				g.Expect(patches(r.kube.Actions())).To(ConsistOf(ContainSubstring(`"uid":"uid-of-token"`)), "the UID protects a later Secret with the same name, see patchTokenFinalizer in token.go")
+				g.Expect(fieldManagers(r.kube.Actions())).To(ConsistOf(programName), "the patch must name programName as its field manager, see patchTokenFinalizer in token.go")
 			}
 			g.Expect(r.secret(t).Finalizers).To(ConsistOf(want), "see protectSecret in token.go: other Klusters' finalizers must stay")
 		})

@@ -262,6 +262,7 @@ func TestCheckKubeconfig(t *testing.T) {
 				g.Expect(err).NotTo(HaveOccurred())
 				g.Expect(account.changes).To(ConsistOf("create"))
 				g.Expect(r.kube.Actions()).To(ContainElement(HaveField("Verb", "create")), "before it creates a cluster, the operator must test whether it can write the Secret, see writeKubeconfig in kubeconfig.go")
+				g.Expect(fieldManagers(r.kube.Actions())).To(ConsistOf(programName), "the request must name programName as its field manager, see writeKubeconfig in kubeconfig.go")
 				return
 			}
 			g.Expect(account.changes).To(BeEmpty(), "without its kubeconfig a cluster is of no use: it must not be created, see create in reconcile.go")

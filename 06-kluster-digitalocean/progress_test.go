@@ -144,7 +144,7 @@ func TestUpdateStatusWritesOnlyChanges(t *testing.T) {
 	clientset.PrependReactor("update", "klusters", withNewVersion(slices.Clone(clientset.ReactionChain)))
 	status := statusOf(t, kluster, observedCluster(cloud.StateRunning), running, nil)
 	g.Expect(c.updateStatus(t.Context(), kluster, status)).To(Succeed())
-	g.Expect(clientset.Actions()).To(ConsistOf(HaveField("Verb", "update")), "see updateStatus in status.go")
+	g.Expect(clientset.Actions()).To(ConsistOf(And(HaveField("Verb", "update"), HaveField("Subresource", "status"))), "see updateStatus in status.go")
 	g.Expect(fieldManagers(clientset.Actions())).To(ConsistOf(programName),
 		"the update must name programName as its field manager, see updateStatus in status.go")
 	g.Expect(recorder.Events).To(HaveLen(1), "see announce in status.go")

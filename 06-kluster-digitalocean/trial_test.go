@@ -180,10 +180,12 @@ func patches(actions []clienttesting.Action) (found []string) {
 	return slices.Clip(found)
 }
 
-// fieldManagers returns the field managers of the patches and updates among the actions, in order.
+// fieldManagers returns the field managers of the actions that create, patch or update an object, in order.
 func fieldManagers(actions []clienttesting.Action) (found []string) {
 	for _, action := range actions {
 		switch write := action.(type) {
+		case clienttesting.CreateActionImpl:
+			found = append(found, write.CreateOptions.FieldManager)
 		case clienttesting.PatchActionImpl:
 			found = append(found, write.PatchOptions.FieldManager)
 		case clienttesting.UpdateActionImpl:

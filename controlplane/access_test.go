@@ -183,8 +183,8 @@ func TestAnotherUserGetsNothing(t *testing.T) {
 	})
 }
 
-// saysNothing requests each of pages from a port, without credentials, with and without TLS. The port must refuse them all,
-// except that it may answer health checks with "ok".
+// saysNothing requests each path in pages from a port, without credentials, with and without TLS. The port must refuse
+// them all, except that it may answer health checks with "ok".
 func saysNothing(t *testing.T, component string, port uint32) {
 	t.Helper()
 	g := NewWithT(t)
