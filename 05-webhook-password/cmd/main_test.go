@@ -129,7 +129,6 @@ func TestProcessAsksForItsOwnLeaseAndSecrets(t *testing.T) {
 func TestProcessEndsWhenToldTo(t *testing.T) {
 	tests := map[string]struct {
 		silent bool
-		// webhooks is true if the process serves webhooks.
 		webhooks bool
 		// readiness is the HTTP status of /readyz.
 		readiness int

@@ -114,7 +114,7 @@ func hubSpec(spec PasswordSpec) secretv1.PasswordSpec {
 
 // spokeSpec translates a spec of v1 as far as this version has fields for it. It always writes the counts, because a
 // missing one would get its default. A spec from an annotation may be invalid: if a class occurs twice, spokeSpec takes
-// the first count, and it translates any letter case other than Mixed to lower-case letters.
+// the first count, and it translates an unknown letter case to lower-case letters.
 //
 //workshop:step 5.12b
 func spokeSpec(spec secretv1.PasswordSpec) PasswordSpec {
@@ -150,7 +150,7 @@ func pack(object *metav1.ObjectMeta, name string, spec any) error {
 
 // unpack takes a spec out of its annotation. It removes both annotations, because the other one belongs only on objects
 // of the other version. An annotation that can't be read was written by someone else, and is dropped: if it made the
-// conversion fail, the object could not even be deleted.
+// conversion fail, clients of v1alpha1 could neither read nor delete the object.
 //
 //workshop:step 5.12c
 func unpack[T any](object *metav1.ObjectMeta, name string) (spec T, found bool) {

@@ -137,7 +137,7 @@ func fill(seed int64, object any) {
 func mustConvert(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
-		t.Fatalf("a Password that can't be converted can't be read or deleted either: %v", err)
+		t.Fatalf("clients of the other version can neither read nor delete a Password that can't be converted: %v", err)
 	}
 }
 

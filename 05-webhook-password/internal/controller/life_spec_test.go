@@ -58,7 +58,7 @@ var _ = Describe("a Password", func() {
 		startManager(cluster.Config, testOptions(namespace))
 		password := &secretv1.Password{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "made-"}}
 		create(ctx, password)
-		Expect(password.Spec.SecretName).To(BeEmpty(), "the name is generated after the webhooks are called")
+		Expect(password.Spec.SecretName).To(BeEmpty(), "the name is generated after the defaulting webhook is called")
 		secret := expectReady(ctx, password)
 		Expect(secret.Name).To(Equal(password.Name))
 

@@ -45,7 +45,8 @@ var operator = operatortest.Operator{
 		"spec.rotation.after": {"720h", "1h"},
 		"spec.policy.require": {requirements(6, 2), requirements(0, 8), requirements(10, 30), []any{}},
 	},
-	// A blocked Password is requeued after a second at first, and later after the time for which it has been blocked.
+	// A Password whose name is taken is requeued after a second at first, and later after the time for which it has been
+	// blocked.
 	MaxPause:  5 * time.Second,
 	Immutable: []string{"spec.secretName"},
 	Normalize: hideRandom,

@@ -134,7 +134,8 @@ func isNamespaceTerminating(err error) bool {
 	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
 
-// blockedError is the reason why a Password can't have its Secret now. The condition Ready reports it.
+// blockedError is the reason why the operator can't give a Password the Secret that its spec asks for. The condition
+// Ready reports it.
 type blockedError struct {
 	reason, message string
 	// retry is the error that Reconcile returns, so that controller-runtime retries with backoff. It is nil for reasons

@@ -25,9 +25,10 @@ type Rotated struct {
 	DNSNames []string
 }
 
-// SetupWithManager makes the manager maintain the certificates. As soon as they are mounted, the manager calls
-// register, which registers the handlers of the webhooks. It must not call register earlier: register starts the
-// webhook server, and a server that finds no certificate ends the process.
+// SetupWithManager makes the manager maintain the certificates. Once they are mounted, and the library has written their
+// CA into the webhook configurations and the CRD, the manager calls register, which registers the handlers of the
+// webhooks. It must not call register before the certificates are mounted: register starts the webhook server, and a
+// server that finds no certificate ends the process.
 func (r Rotated) SetupWithManager(mgr ctrl.Manager, server ctrlwebhook.Server, register func(ctrl.Manager) error) error {
 	writer, err := client.New(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), HTTPClient: mgr.GetHTTPClient(), Mapper: mgr.GetRESTMapper()})
 	if err != nil {

@@ -27,7 +27,7 @@ const (
 )
 
 var _ = Describe("rotated webhooks", func() {
-	It("are served as soon as the certificates are mounted", func(ctx SpecContext) {
+	It("are served only after the certificates are mounted", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "webhook-server-cert"}}
 		Expect(api.Create(ctx, secret)).To(Succeed())
@@ -79,9 +79,8 @@ func mount(secret *corev1.Secret, folder string) {
 	}
 }
 
-// deploy creates the webhook configurations and sets the CRD's conversion, without a CA, as they
-// are before the pods of a deployment start. They call the test process by a host name, because
-// no Service leads to it.
+// deploy creates the webhook configurations and sets the CRD's conversion, without a CA, as they are before the pods of
+// a deployment start. Their URLs contain a host name, because no Service leads to the test process.
 func deploy(ctx context.Context, address string) {
 	GinkgoHelper()
 	_, port, err := net.SplitHostPort(address)

@@ -21,8 +21,8 @@ type admissionCase struct {
 	new client.Object
 	// as is the user who sends the request. If it is empty, an administrator does.
 	as string
-	// unasked is true if a match condition keeps the API server from calling the webhook. The handlers don't get such a
-	// case.
+	// unasked is true if the request passes only because a match condition keeps the API server from calling the webhook.
+	// The handlers would refuse such a request, so they don't get it.
 	unasked bool
 
 	// refused is a part of the error message, or empty if the request passes.

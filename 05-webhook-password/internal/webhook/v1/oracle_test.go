@@ -51,8 +51,9 @@ type reviewedCharacters struct {
 	Count int64  `json:"count"`
 }
 
-// mayAllow reports whether a webhook may let a request pass. A request with a content type other than JSON may not. Any
-// other request that the API server would never send may pass, because the answer has no effect.
+// mayAllow reports whether a webhook may let a request pass. It knows neither the rules for a rotation nor those for the
+// name in a new Password. A request with a content type other than JSON may not pass. Any other request that the API
+// server would never send may pass, because the answer has no effect.
 func mayAllow(contentType string, body []byte, validating bool) bool {
 	if contentType != "application/json" {
 		return false
