@@ -128,7 +128,7 @@ func TestProcessAsksForItsOwnLeaseAndSecrets(t *testing.T) {
 
 func TestProcessEndsWhenToldTo(t *testing.T) {
 	tests := map[string]struct {
-		silent bool
+		silent   bool
 		webhooks bool
 		// readiness is the HTTP status of /readyz.
 		readiness int

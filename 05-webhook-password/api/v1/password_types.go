@@ -17,9 +17,9 @@ const (
 )
 
 // Go must write a spec exactly as it has read it. The patch from the defaulting webhook turns an object into what Go
-// writes, so any difference except the default would change what the author wrote. For this reason, Go leaves out all unset
-// fields, even required ones. A required number that may be 0 is a pointer, because a missing int32 would come back as
-// 0. A duration is a string, because a metav1.Duration turns 720h into 720h0m0s.
+// writes, so any difference except the default would change what the author wrote. For this reason, Go leaves out all
+// unset fields, even required ones. A required number that may be 0 is a pointer, because a missing int32 would come
+// back as 0. A duration is a string, because a metav1.Duration turns 720h into 720h0m0s.
 
 // PasswordSpec describes the password, and names the Secret that holds it.
 type PasswordSpec struct {
