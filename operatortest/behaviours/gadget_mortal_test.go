@@ -11,7 +11,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// mortal ends an operator when a request fails in a way that the operator doesn't survive.
+// mortal ends an operator when a request fails in a way that the operator doesn't survive. With losesLease, it ends the
+// operator when the operator updates its Lease.
 type mortal struct {
 	next  http.RoundTripper
 	flaw  mutation
@@ -20,7 +21,7 @@ type mortal struct {
 }
 
 // runMortal returns a context and a configuration for an operator with a flaw. A request through this configuration
-// ends the context if it fails in a way that the operator doesn't survive.
+// ends the context when mortal must end the operator.
 func runMortal(ctx context.Context, config *rest.Config, mutation mutation) (context.Context, *rest.Config) {
 	ctx, end := context.WithCancel(ctx)
 	config = rest.CopyConfig(config)

@@ -13,14 +13,14 @@ import (
 	"example.com/operator-workshop/operatortest/testcluster"
 )
 
-// Flaws that show when an operator dies, requests fail, or caches are out of date.
+// Flaws that show when an operator dies, requests fail, or caches are out of date. Only endsAtStart is correct.
 const (
 	namesAnew     mutation = "gives its ConfigMap a random name, and records the name afterwards"
 	marksFirst    mutation = "takes its finalizer as proof that the parcel is stored"
 	letsGoFirst   mutation = "removes its finalizer before it removes the parcel"
 	remembersName mutation = "remembers in memory which ConfigMap it has created"
 
-	swallows       mutation = "logs an error, and does not retry"
+	swallows       mutation = "ignores every error, and does not retry"
 	conflictIsFine mutation = "treats a conflict as a success"
 	endsOnError    mutation = "exits when a write fails"
 	endsWithWatch  mutation = "exits when a watch breaks"
@@ -51,7 +51,7 @@ var _ = Describe("the test kit", func() {
 	)
 })
 
-var _ = pooledIt("an operator that exits before its first write is started again", func(ctx context.Context, g Gomega) {
+var _ = pooledIt("restarts an operator that exits before its first write", func(ctx context.Context, g Gomega) {
 	runner, err := trial.NewRunner(ctx, gadgetOperator(endsAtStart), cluster)
 	g.Expect(err).NotTo(HaveOccurred())
 	defer runner.Close()

@@ -43,7 +43,7 @@ const (
 	makesNamed  mutation = "gives its ConfigMap the name of a Secret that it does not need"
 )
 
-// misoperated adapts the reference operator's description to these operators.
+// misoperated adapts the reference operator's description to these operators, and to resurrects.
 func misoperated(mutation mutation, operator operatortest.Operator) operatortest.Operator {
 	switch mutation {
 	case runsPods, claimsPods, countsPods, condemns:

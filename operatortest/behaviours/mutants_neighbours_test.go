@@ -18,8 +18,8 @@ import (
 const (
 	sharesSelector    mutation = "gives the pods of all gadgets the same labels"
 	cleansAll         mutation = "deletes the ConfigMaps of all gadgets when one is deleted"
-	cleansEverywhere  mutation = "deletes the ConfigMaps of all gadgets with that name, in all namespaces, when one is deleted"
-	emptiesEverywhere mutation = "empties the ConfigMaps of all gadgets with that name, in all namespaces, when one is deleted"
+	cleansEverywhere  mutation = "deletes the ConfigMaps of all gadgets with the name of a deleted one, in all namespaces"
+	emptiesEverywhere mutation = "empties the ConfigMaps of all gadgets with the name of a deleted one, in all namespaces"
 )
 
 // Correct operators that resemble these.

@@ -14,8 +14,8 @@ import (
 
 // Panics that end the process, that abort a reconcile, or that show only in the operator's output.
 const (
-	panicsOnce  mutation = "panics in its first reconcile, from which controller-runtime recovers"
-	panicsAside mutation = "panics in another goroutine, in which client-go panics again"
+	panicsOnce  mutation = "panics in its first reconcile, and controller-runtime recovers the panic"
+	panicsAside mutation = "panics in another goroutine, where apimachinery's HandleCrash panics again"
 	panicsInRun mutation = "panics when it starts"
 	printsPanic mutation = "is a process that prints a panic, and continues"
 )

@@ -42,7 +42,7 @@ func pace(flaw mutation) controller.Options {
 	return controller.Options{RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry)}
 }
 
-// nextPoll returns when an operator looks again at a gadget that has converged.
+// nextPoll returns when an operator looks at a gadget again after a reconcile without an error.
 func nextPoll(flaw mutation) reconcile.Result {
 	if flaw != pollsChildren {
 		return reconcile.Result{}

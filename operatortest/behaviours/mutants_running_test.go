@@ -23,7 +23,7 @@ const (
 )
 
 // neverBlocks is the reference operator without blockOwnerDeletion, so it needs one permission fewer.
-const neverBlocks mutation = "lets its owner be deleted before its children"
+const neverBlocks mutation = "lets a gadget be deleted before its ConfigMap"
 
 var _ = DescribeTable("a flaw in an operator's permissions, leader election or shutdown is caught", expectCaught, nameMutant,
 	Entry(nil, leastPrivilege, readsSecrets, "found these refused: list secrets"),

@@ -26,15 +26,15 @@ const (
 	tellsByEvent     mutation = "puts its password into an Event"
 	tellsByCondition mutation = "puts its password into the message of a condition"
 	annotatesSecret  mutation = "puts its password into an annotation of its ConfigMap"
-	tellsOnError     mutation = "puts its password into an error when a request fails"
+	tellsOnError     mutation = "logs its password when its Secret can't be created"
 	printsSecret     mutation = "is a process that prints its password"
 )
 
 // copiesSecret is a correct operator that resembles these.
-const copiesSecret mutation = "puts its password into another Secret, too, and its host name everywhere"
+const copiesSecret mutation = "puts its password into another Secret, too, and logs its host name"
 
 const (
-	// password contains characters that JSON and logs quote.
+	// password contains characters that are escaped in JSON and in logs.
 	password = `Tr0ub4dor "and" 3`
 	hostname = "gadgets.example.com"
 )

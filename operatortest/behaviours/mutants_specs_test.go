@@ -62,7 +62,7 @@ var _ = pooledIt("an operator that ignores a field is caught even if the sample 
 	g.Expect(tryReport(ctx, update, operator, "expected a change of spec.size to have an effect\nfound none")).To(Succeed())
 })
 
-var _ = pooledIt("an operator is accepted if the sample has only defaults", func(ctx context.Context, g Gomega) {
+var _ = pooledIt("an operator is accepted if the sample sets only the required field", func(ctx context.Context, g Gomega) {
 	operator := gadgetOperator("")
 	operator.Sample = "testdata/gadget/plain.yaml"
 	runner, err := trial.NewRunner(ctx, operator, cluster)

@@ -54,7 +54,7 @@ func catches(kind string, operators ...mutant) {
 	inPool("catches every operator that "+kind, tries...)
 }
 
-// twin names an operator that resembles a broken one, and behaviours that this operator has.
+// twin names a correct operator that resembles a broken one, and behaviours that the correct one has.
 type twin struct {
 	sound      mutation
 	behaviours []behaviour
@@ -86,8 +86,8 @@ func nameMutant(lacking behaviour, flaw mutation, _ string) string {
 	return fmt.Sprintf("by the behaviour %s: it %s", lacking.name, flaw)
 }
 
-// expectCaught expects a report about a broken operator. Its specs are outside the pool, so no other operator is being
-// tried.
+// expectCaught expects a report about a broken operator. The specs that call it are outside the pool, so no other
+// operator is being tried.
 func expectCaught(ctx context.Context, lacking behaviour, mutation mutation, report string) {
 	GinkgoHelper()
 	expectReport(ctx, lacking, mutant{flaw: mutation}.operator(), report)

@@ -57,7 +57,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	catchTimeout = max(catchTimeout, 3*time.Since(began)/2)
 })
 
-// actor returns the command that runs a copy of the test binary in a role.
+// actor returns the command that runs the test binary again, in a role.
 func actor(ctx context.Context, role string, env ...string) *exec.Cmd {
 	command := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestOperatortest$", "-test.count=1", "-ginkgo.no-color")
 	command.Env = append(append(os.Environ(), roleVariable+"="+role), env...)

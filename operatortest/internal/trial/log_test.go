@@ -34,7 +34,7 @@ func TestOperatorLog(t *testing.T) {
 	g.Expect(log.String()).To(And(ContainSubstring(`widgets "level"=0 "msg"="made" "widget"="a"`), ContainSubstring("details"),
 		ContainSubstring(`"error"="refused"`), ContainSubstring("printed early"), Not(ContainSubstring("body"))))
 	g.Expect(global.String()).To(And(ContainSubstring(`"msg"="made" "logger"="widgets" "widget"="a"`), ContainSubstring("refused"), Not(ContainSubstring("details"))),
-		"klog's logger must still get its messages")
+		"klog's logger must also get the operator's messages, up to its own verbosity")
 	g.Expect(log.lastLines()).To(And(ContainSubstring("made"), Not(ContainSubstring("details")), HaveSuffix("printed early")))
 
 	klog.SetLogger(logr.Discard())

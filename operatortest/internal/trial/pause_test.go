@@ -147,7 +147,7 @@ func TestPause(t *testing.T) {
 		for range 2*looksPerSecond + 1 {
 			idle.look()
 			if idle.looks == looksPerSecond {
-				tried.g.Expect(idle.isOver(t.Context())).To(BeFalse(), "the first such look must only note what exists outside Kubernetes")
+				tried.g.Expect(idle.isOver(t.Context())).To(BeFalse(), "the first look that asks the API server must only note what exists outside Kubernetes")
 			}
 		}
 		changeIn("here")(tried)
