@@ -22,7 +22,7 @@ func TestDropGenerated(t *testing.T) {
 			object: `{apiVersion: batch/v1, kind: Job, spec: {manualSelector: true, selector: {matchLabels: {job-name: j}}, template: {metadata: {labels: {job-name: j}}}}}`,
 			want:   `{apiVersion: batch/v1, kind: Job, spec: {manualSelector: true, selector: {matchLabels: {job-name: j}}, template: {metadata: {labels: {job-name: j}}}}}`,
 		},
-		"the addresses and ports of a Service": {
+		"the addresses and node ports of a Service": {
 			object: `{apiVersion: v1, kind: Service, spec: {clusterIP: 10.0.0.7, clusterIPs: [10.0.0.7], healthCheckNodePort: 30001, ports: [{port: 80, nodePort: 30000}]}}`,
 			want:   `{apiVersion: v1, kind: Service, spec: {ports: [{port: 80}]}}`,
 		},
