@@ -19,8 +19,8 @@ const (
 	cleansOwn mutation = "deletes the ConfigMap of a deleted gadget only if it is the one in the cache"
 )
 
-// deleteOwned deletes the ConfigMap that the cache shows for a gadget that is being deleted, and no other object of that
-// name.
+// deleteOwned deletes the ConfigMap that the cache shows for a gadget that is being deleted, and no other object of
+// that name.
 func (r *gadgetReconciler) deleteOwned(ctx context.Context, gadget *unstructured.Unstructured) error {
 	found := &corev1.ConfigMap{}
 	err := r.Get(ctx, client.ObjectKeyFromObject(desiredConfigMap(gadget)), found)

@@ -87,8 +87,8 @@ func TestResyncWithArgumentsIsNotLeftOut(t *testing.T) {
 	g.Expect(operator.LeftOut).To(BeEmpty())
 }
 
-// A missing field or list item may still appear, so it is worth waiting for. An expression that can never be true or false
-// must fail immediately.
+// A missing field or list item may still appear, so it is worth waiting for. An expression that can never be true or
+// false must fail immediately.
 func TestOnlyUnusableExpressionsFailImmediately(t *testing.T) {
 	tests := map[string]struct {
 		expression string
