@@ -140,6 +140,15 @@ func (c oneSecret) List(_ context.Context, list client.ObjectList, _ ...client.L
 	return nil
 }
 
+func TestFindFormerIgnoresASecretThatIsBeingDeleted(t *testing.T) {
+	g := NewWithT(t)
+	former := sealedSecret(t)
+	former.Name, former.DeletionTimestamp = "former", new(metav1.Now())
+	found, err := (&PasswordReconciler{Client: oneSecret{secret: former}}).findFormer(t.Context(), storedPassword())
+	g.Expect(err).NotTo(HaveOccurred(), "a Secret that is being deleted must not block the new one, see findFormer in secret.go")
+	g.Expect(found).To(BeNil(), "a Secret that is being deleted doesn't count, see findFormer in secret.go")
+}
+
 // The operator must use every reason and every state that the API declares, and no other reason.
 func TestEveryReasonIsUsed(t *testing.T) {
 	g := NewWithT(t)
