@@ -78,7 +78,7 @@ func (o cloudOptions) newConnector() (open func(token string) cloud.CloudProvide
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.DialContext = (&net.Dialer{Timeout: dialTimeout}).DialContext
 	var mutex sync.Mutex
-	tokens := map[[sha256.Size]byte]*tokenState{} // the keys are digests, so that no token stays in memory
+	tokens := map[[sha256.Size]byte]*tokenState{} // the keys are digests, so that the map keeps no token in memory
 	open = func(token string) cloud.CloudProvider {
 		mutex.Lock()
 		defer mutex.Unlock()
@@ -119,7 +119,7 @@ func (t *tokenState) pauseLeft() time.Duration {
 }
 
 // wait blocks until another request may be sent. During a pause, it returns an error instead, so that the worker can
-// serve other tokens.
+// reconcile Klusters with other tokens. It also returns an error if ctx ends first, or has a deadline that is too early.
 func (t *tokenState) wait(ctx context.Context) error {
 	if left := t.pauseLeft(); left > 0 {
 		return &rateLimitedError{left: left}
@@ -142,7 +142,7 @@ func (e *rateLimitedError) Error() string {
 	return fmt.Sprintf("the cloud has asked for a pause, which lasts for another %s", e.left)
 }
 
-// knownAccount asks only once which account a token belongs to: a token never changes its account.
+// knownAccount remembers from the first answer which account a token belongs to: a token never changes its account.
 type knownAccount struct {
 	cloud.CloudProvider
 	token *tokenState

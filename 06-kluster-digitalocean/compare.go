@@ -24,7 +24,8 @@ func isComplete(cluster *cloud.Cluster) bool {
 	return !slices.ContainsFunc(cluster.Pools, func(pool cloud.Pool) bool { return pool.Running < pool.Count })
 }
 
-// wasProvisioned reports whether the cloud has finished creating the cluster.
+// wasProvisioned reports whether the cluster's state shows that the cloud has finished creating it. The states of a
+// cluster that is being deleted don't.
 func wasProvisioned(cluster *cloud.Cluster) bool {
 	return hasRun(cluster) || cluster != nil && cluster.State == cloud.StateUpgrading
 }
@@ -42,7 +43,7 @@ func ownerOf(kluster *klusterv1alpha1.Kluster) cloud.Owner {
 	return cloud.Owner{UID: string(kluster.UID)}
 }
 
-// isHandedOver reports whether someone has tagged the cluster for another Kluster, which manages it from then on.
+// isHandedOver reports whether someone has given the cluster to another Kluster, whose tag is now its only owner tag.
 //
 //workshop:step 6.13a
 func isHandedOver(kluster *klusterv1alpha1.Kluster, cluster *cloud.Cluster) bool {

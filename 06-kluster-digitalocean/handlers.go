@@ -13,8 +13,7 @@ import (
 )
 
 // handleEvents registers handlers that queue a Kluster's key when the Kluster or its Secret changes. The key doesn't
-// say what has changed: a worker reads the whole state, so it doesn't matter whether events are merged, repeated or
-// missed.
+// say what has changed: a worker reads the whole state, so it doesn't matter whether events are merged or repeated.
 func (c *controller) handleEvents(klusters, secrets cache.SharedIndexInformer) error {
 	ofKlusters, err := klusters.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: c.klusterChanged,

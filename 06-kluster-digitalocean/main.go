@@ -4,8 +4,7 @@
 //
 // It is written with client-go, like stage 2. reconcile.go reconciles one Kluster, with the help of metadata.go,
 // token.go, kubeconfig.go, deletion.go and status.go. The code for the cloud is in cloud.go, package cloud and package
-// digitalocean.
-// Leader election and events, which stage 2 implements itself, come from package lifecycle.
+// digitalocean. Leader election and events, which stage 2 implements itself, come from package lifecycle.
 package main
 
 import (

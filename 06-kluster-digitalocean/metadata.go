@@ -131,9 +131,9 @@ func (c *controller) patchMetadata(ctx context.Context, kluster *klusterv1alpha1
 	return nil
 }
 
-// wrote remembers, until the operator restarts, that the version that was read is stale. If another reconcile used that
-// version from the cache, it would call the cloud for nothing and end in a conflict. The event of the newer version
-// queues the Kluster again.
+// wrote remembers, in memory only, that the version that was read is stale, if the write has changed the Kluster. If
+// another reconcile used that version from the cache, it would call the cloud for nothing, and usually end in a
+// conflict. The event of the newer version queues the Kluster again.
 func (c *controller) wrote(read, written *klusterv1alpha1.Kluster) {
 	if written.ResourceVersion != read.ResourceVersion {
 		c.staleVersions.Store(cache.MetaObjectToName(read), read.ResourceVersion)

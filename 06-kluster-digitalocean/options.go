@@ -30,12 +30,12 @@ type options struct {
 	// observeInterval is how often to observe a cluster that matches its spec, or that the cloud could not create, to
 	// detect changes in the cloud.
 	observeInterval time.Duration
-	// retryInterval is how long to wait before looking again after a terminal error. No event announces that a person
-	// has fixed the problem.
+	// retryInterval is how long to wait before looking again after a terminal error. The operator watches only Klusters
+	// and its own Secrets, so usually no event announces that a person has fixed the problem.
 	retryInterval time.Duration
 	// consistencyWindow is how long the cloud may take to show a new cluster, because it is eventually consistent.
 	consistencyWindow time.Duration
-	// clock tells the time for the expiry of credentials and for the consistency window.
+	// clock tells the time for the create intent, the consistency window and the expiry of credentials.
 	clock clock.PassiveClock
 
 	cloud cloudOptions

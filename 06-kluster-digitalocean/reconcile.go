@@ -22,7 +22,7 @@ type observation struct {
 	cloud       cloud.CloudProvider
 	account     string
 	tokenSecret *corev1.Secret
-	// cluster is the Kluster's cluster, or nil if the cloud shows none.
+	// cluster is the cluster that findCluster has found, even if it isn't this Kluster's own, or nil if there is none.
 	cluster *cloud.Cluster
 }
 
@@ -34,9 +34,9 @@ type result struct {
 	requeueAfter    time.Duration
 }
 
-// reconcile takes one step to make a Kluster's cluster match the spec, without waiting for the cloud. It returns how
-// long to wait before requeueing the Kluster, or 0 if an event will queue it, or nothing is left to do. It is
-// idempotent.
+// reconcile takes one step to make a Kluster's cluster match the spec, without waiting until the cloud has finished. It
+// returns how long to wait before requeueing the Kluster, or 0 if an event will queue it, or nothing is left to do. It
+// is idempotent.
 //
 //workshop:step 6.6a
 func (c *controller) reconcile(ctx context.Context, key cache.ObjectName) (time.Duration, error) {
@@ -108,7 +108,8 @@ func (c *controller) observe(ctx context.Context, kluster *klusterv1alpha1.Klust
 	return observed, nil
 }
 
-// findCluster returns the Kluster's cluster, or nil if the cloud shows none.
+// findCluster returns the cluster with this Kluster's tag. If the cloud shows none, it returns the cluster with the
+// recorded ID, or nil if the cloud doesn't show that either.
 //
 // The owner tags decide which Kluster owns the cluster. If the only owner tag is this Kluster's, this Kluster owns it
 // (IsOwnedBy). If the only one is another Kluster's, the cluster was handed over: the operator leaves it alone, and a

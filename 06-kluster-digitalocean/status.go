@@ -136,7 +136,7 @@ func credentialsCondition(kluster *klusterv1alpha1.Kluster, observed observation
 	case blocking != nil && blocking.credentials:
 		return newCondition(klusterv1alpha1.ConditionCredentialsReady, metav1.ConditionFalse, next.reason, next.message)
 	case observed.cluster == nil && next.reason == klusterv1alpha1.ReasonUnavailable:
-		return newCondition(klusterv1alpha1.ConditionCredentialsReady, metav1.ConditionUnknown, next.reason, "the cloud has not been reached")
+		return newCondition(klusterv1alpha1.ConditionCredentialsReady, metav1.ConditionUnknown, next.reason, "it is unknown whether the cloud accepts the token")
 	}
 	message := fmt.Sprintf("the cloud accepts the token under the key %q of Secret %q", kluster.Spec.TokenSecret.Key, kluster.Spec.TokenSecret.Name)
 	if observed.tokenSecret != nil && observed.tokenSecret.DeletionTimestamp != nil {

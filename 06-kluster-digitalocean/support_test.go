@@ -74,9 +74,9 @@ func change(ctx context.Context, kluster *klusterv1alpha1.Kluster, edit func()) 
 	Expect(cluster.Client.Patch(ctx, kluster, patch)).To(Succeed())
 }
 
-// startOperator runs an operator until the returned function is called or the spec ends. At the end of the spec, it
-// first deletes the spec's Klusters. The spec fails if one of their clusters is left in the account, or if an event
-// contains a secret.
+// startOperator runs an operator until the returned function is called or the spec ends. At the end of the spec, a
+// cleanup deletes the namespace's Klusters before the operator stops. The spec fails if a Kluster's cluster is left in
+// the account, or if an event contains a secret.
 func startOperator(options options) (stop func()) {
 	GinkgoHelper()
 	end, ended := runWith(nil, options)
@@ -104,8 +104,8 @@ func removeKlusters(ctx context.Context, namespace string) {
 	Expect(madeByKlusters(clouds.of(namespace))).To(BeEmpty(), "a cluster without a Kluster still costs money, see delete in deletion.go")
 }
 
-// runWith runs an operator whose requests go through wrap, unless wrap is nil. The operator ends when stop is called or
-// the spec ends.
+// runWith runs an operator whose requests to the API server go through wrap, unless wrap is nil. The operator ends when
+// stop is called or the spec ends.
 func runWith(wrap func(http.RoundTripper) http.RoundTripper, options options) (stop func(), ended chan error) {
 	config := rest.CopyConfig(cluster.Config)
 	if wrap != nil {
@@ -179,7 +179,7 @@ func expectOneCluster(kluster *klusterv1alpha1.Kluster) {
 		HaveField("Tags", ContainElement("kluster-uid:"+string(kluster.UID))))))
 }
 
-// expectDeleted deletes the Kluster, unless it is already being deleted, and waits until it is gone.
+// expectDeleted deletes the Kluster, if it still exists, and waits until it is gone.
 func expectDeleted(ctx context.Context, kluster *klusterv1alpha1.Kluster) {
 	GinkgoHelper()
 	Expect(client.IgnoreNotFound(cluster.Client.Delete(ctx, kluster))).To(Succeed())

@@ -130,7 +130,8 @@ func (r *trial) live(t *testing.T) *klusterv1alpha1.Kluster {
 	return kluster
 }
 
-// change edits the Kluster as a user would.
+// change edits the Kluster on the API server. The fake accepts changes that a real API server would ignore, such as a
+// new deletion timestamp.
 func (r *trial) change(t *testing.T, edit func(*klusterv1alpha1.Kluster)) {
 	t.Helper()
 	kluster := r.live(t)

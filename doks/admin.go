@@ -47,8 +47,9 @@ func (e *Emulator) serveAdmin(writer http.ResponseWriter, request *http.Request)
 	e.steer(request, body).send(writer, false)
 }
 
-// checkLocal rejects requests from web pages in a browser on this machine. DNS rebinding can lead such a page here, but the
-// page's requests then still name its own host. And a page can't send JSON to another host without a preflight request.
+// checkLocal rejects requests by which a web page in a browser on this machine could read or change something. With DNS
+// rebinding, a page could read the replies, but its requests still name the page's own host. Without it, the browser
+// hides the replies from the page, and sends JSON, a PUT or a DELETE only after a preflight request, which fails.
 func checkLocal(request *http.Request) (reply, bool) {
 	host := request.Host
 	if name, _, err := net.SplitHostPort(host); err == nil {

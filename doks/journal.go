@@ -17,7 +17,7 @@ type Entry struct {
 	// the request has no token, "unknown" if the token is not known.
 	Token  string `json:"token"`
 	Method string `json:"method"`
-	// Path is the URL's path with its query.
+	// Path is the URL's path with its query. Each of the emulator's tokens in it is replaced by [token].
 	Path string `json:"path"`
 	// Operation is what was requested, such as "create cluster", or "unknown".
 	Operation string `json:"operation"`

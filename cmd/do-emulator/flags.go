@@ -40,7 +40,7 @@ const usage = `do-emulator emulates the part of DigitalOcean's API that is about
   do-emulator --token secret --fault 'POST /v2/kubernetes/clusters drop after'
 
 A fault is METHOD PATH KIND, followed by any of: after (the effect), count=N (-1 for every request), skip=N,
-retry_after=TIME, delay=TIME, state=STATE. A star matches any method or path; within a path, it matches anything between two slashes.
+retry_after=TIME, delay=TIME, state=STATE. A star matches any method or path; within a path, it matches anything but a slash.
 Kinds: 429, 500, 502, 503, delay, drop (no reply), cut (half a reply), stuck-delete, lagging-list, lagging-get, end-state.
 
 These requests need no token:

@@ -22,7 +22,8 @@ import (
 )
 
 const (
-	// headerLimit bounds the wait for a request's header, so that idle connections do not pile up.
+	// headerLimit bounds how long a client may take to send a request's header, so that connections whose clients never
+	// finish it do not pile up.
 	headerLimit = 10 * time.Second
 	// stopLimit bounds the removal of the control planes after Ctrl-C. Open requests must end within half of it.
 	stopLimit = time.Minute

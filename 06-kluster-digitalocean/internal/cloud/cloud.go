@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// CloudProvider manages the clusters of one account. Every call is idempotent. An error from the cloud has the type
-// *[Error]. Any other error comes from the network, and the call may or may not have taken effect.
+// CloudProvider manages the clusters of one account. Every call except Kubeconfig is idempotent. An error from the cloud
+// has the type *[Error]. Any other error means that no valid response arrived. After such an error, or after
+// Unavailable, the call may or may not have taken effect.
 type CloudProvider interface { //nolint:revive // the usual name of such an interface
 	// Identity returns the account's unique ID, which is the same for all its tokens. It returns Unauthorized if the
 	// token isn't allowed to read the ID. The operator needs the ID because NotFound, from any call, proves something
@@ -61,7 +62,8 @@ type Spec struct {
 // Cluster is a cluster as the cloud reports it.
 type Cluster struct {
 	ID, Name, Region string
-	// Owners are the owners that the cluster's tags name: exactly one, unless someone has changed the tags.
+	// Owners are the owners that the cluster's tags name: exactly one if Create made the cluster, unless someone has
+	// changed the tags.
 	Owners []Owner
 	// Version is the slug of the version that the cluster runs, or will run once it is created. It is set in every
 	// state.
@@ -122,7 +124,7 @@ type Kubeconfig struct {
 	Expires time.Time
 }
 
-// Problem is the reason why a cloud rejects a request.
+// Problem is the reason why a request to a cloud fails.
 type Problem string
 
 // The problems that the operator distinguishes.
@@ -144,7 +146,7 @@ const (
 // Error is an error that a cloud returns. It contains no token.
 type Error struct {
 	Problem Problem
-	// Message is the cloud's message.
+	// Message is the cloud's message, or the CloudProvider's own.
 	Message string
 	// RetryAfter is how long the cloud asks the client to wait; zero means that it doesn't ask.
 	RetryAfter time.Duration

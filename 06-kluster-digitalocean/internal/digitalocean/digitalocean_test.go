@@ -157,8 +157,8 @@ func TestFindReadsEveryPage(t *testing.T) {
 	g.Expect(api.Journal()).To(HaveLen(2))
 }
 
-// If the response is lost, the request may or may not have taken effect, so the error is not a *cloud.Error; an error
-// that the cloud returns is one. The library must retry in neither case: only the operator can do that safely.
+// If the response is lost, the error is not a *cloud.Error; an error that the cloud returns is one. In either case, the
+// request may have taken effect, so the library must not retry: only the operator can do that safely.
 func TestLostAnswers(t *testing.T) {
 	tests := map[string]struct {
 		fault doks.Fault

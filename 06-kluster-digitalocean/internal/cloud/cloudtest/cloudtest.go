@@ -1,4 +1,4 @@
-// Package cloudtest contains the tests that every [cloud.CloudProvider] must pass. They cover everything that the
+// Package cloudtest contains the tests that every [cloud.CloudProvider] must pass. They test the contract that the
 // operator relies on, so an implementation that passes them can replace DigitalOcean's.
 package cloudtest
 
