@@ -119,7 +119,7 @@ func (t *tokenState) pauseLeft() time.Duration {
 }
 
 // wait blocks until another request may be sent. During a pause, it returns an error instead, so that the worker can
-// reconcile Klusters with other tokens. It also returns an error if ctx ends first, or has a deadline that is too early.
+// reconcile Klusters with other tokens. It also returns an error if ctx ends first, or if its deadline is too early.
 func (t *tokenState) wait(ctx context.Context) error {
 	if left := t.pauseLeft(); left > 0 {
 		return &rateLimitedError{left: left}

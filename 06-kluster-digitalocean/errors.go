@@ -72,8 +72,9 @@ func notOurs(kluster *klusterv1alpha1.Kluster, cluster *cloud.Cluster) error {
 }
 
 // cloudError translates the error of a request to the cloud, except for a rateLimitedError, which it returns unchanged.
-// Any other error that is not a *cloud.Error means that no valid response arrived. NotFound is transient here: it may be
-// about a node pool, or about something that the cloud does not show yet. The next observation of the cluster decides.
+// Any other error that is not a *cloud.Error means that no valid response arrived. NotFound is transient here: it may
+// be about a node pool, or about something that the cloud does not show yet. The next observation of the cluster
+// decides.
 //
 //workshop:step 6.8b
 func cloudError(err error) error {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// CloudProvider manages the clusters of one account. Every call except Kubeconfig is idempotent. An error from the cloud
-// has the type *[Error]. Any other error means that no valid response arrived. After such an error, or after
+// CloudProvider manages the clusters of one account. Every call except Kubeconfig is idempotent. An error from the
+// cloud has the type *[Error]. Any other error means that no valid response arrived. After such an error, or after
 // Unavailable, the call may or may not have taken effect.
 type CloudProvider interface { //nolint:revive // the usual name of such an interface
 	// Identity returns the account's unique ID, which is the same for all its tokens. It returns Unauthorized if the

@@ -19,9 +19,9 @@ const TokenFinalizerPrefix = "inspirit941.dev/kluster-"
 const (
 	// PausedAnnotation makes the operator leave the Kluster and its cluster alone, unless its value is "false".
 	PausedAnnotation = "inspirit941.dev/paused"
-	// CreatePendingAnnotation is the create intent: the time, in RFC 3339, at which the operator recorded it, before the
-	// first request to create the cluster. The operator removes it when it records the cluster's ID. Until then, the
-	// cloud may have a cluster whose ID is unknown.
+	// CreatePendingAnnotation is the create intent: the time, in RFC 3339, at which the operator recorded it, before
+	// the first request to create the cluster. The operator removes it when it records the cluster's ID. Until then,
+	// the cloud may have a cluster whose ID is unknown.
 	CreatePendingAnnotation = "inspirit941.dev/external-create-pending"
 	// ExternalNameAnnotation is the cluster's ID in the cloud.
 	ExternalNameAnnotation = "inspirit941.dev/external-name"
@@ -50,8 +50,8 @@ const TokenSecretType corev1.SecretType = "inspirit941.dev/cloud-token"
 const (
 	// ConditionReady is True while the cluster is running and matches the spec, and its kubeconfig is in the Secret.
 	ConditionReady = "Ready"
-	// ConditionProvisioned is True once the cluster has run, until the Kluster is deleted and the cloud has no cluster of
-	// it any more. It doesn't say whether the cluster is still running.
+	// ConditionProvisioned is True once the cluster has run, until the Kluster is deleted and the cloud has no cluster
+	// of it any more. It doesn't say whether the cluster is still running.
 	ConditionProvisioned = "Provisioned"
 	// ConditionCredentialsReady is True while the token exists, the operator may send it to the cloud, the cloud accepts
 	// it, and it belongs to the cluster's account.
