@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -15,8 +16,8 @@ import (
 	"example.com/operator-workshop/internal/exercise"
 )
 
-// verifiedAtOnce is how many stages are verified at the same time. Checks that need a cluster spend most of their time
-// waiting.
+// verifiedAtOnce is how many parts of stages are verified at the same time. Checks that need a cluster spend most of
+// their time waiting.
 const verifiedAtOnce = 3
 
 // verifyExercisesCommand implements `make verify-exercises`.
@@ -34,8 +35,6 @@ func (a *app) verifyExercisesCommand() *cobra.Command {
 			if len(args) > 0 {
 				stages = slices.DeleteFunc(stages, func(stage *exercise.Stage) bool { return !slices.Contains(args, fmt.Sprint(stage.Number)) })
 			}
-			// Start with the stage that takes the longest.
-			slices.SortStableFunc(stages, func(a, b *exercise.Stage) int { return checks(b) - checks(a) })
 			if err := exercise.RemoveVerified(a.repo.Root); err != nil {
 				return err
 			}
@@ -45,23 +44,7 @@ func (a *app) verifyExercisesCommand() *cobra.Command {
 			if play {
 				return a.playBySection(cmd, stages)
 			}
-			var printing sync.Mutex
-			say := func(format string, args ...any) {
-				printing.Lock()
-				defer printing.Unlock()
-				fmt.Fprintf(cmd.OutOrStdout(), format+"\n", args...)
-			}
-			problems := make([]error, len(stages))
-			var running errgroup.Group
-			running.SetLimit(verifiedAtOnce)
-			for i, stage := range stages {
-				running.Go(func() error {
-					problems[i] = a.verifyExercises(cmd, stage, steps, again, breaks, say)
-					return nil
-				})
-			}
-			_ = running.Wait() // each function stores its error itself
-			return errors.Join(problems...)
+			return a.verifyExercises(cmd, stages, steps, again, breaks)
 		},
 	}
 	command.Flags().BoolVar(&breaks, "breaks", false, "also verify the breaks that `make stage-N break` lists")
@@ -69,19 +52,6 @@ func (a *app) verifyExercisesCommand() *cobra.Command {
 	command.Flags().StringSliceVar(&steps, "step", nil, "check only these steps of the stage, and solve the others")
 	command.Flags().BoolVar(&again, "again", false, "verify even if nothing has changed since the last success")
 	return command
-}
-
-// checks estimates how long the checks of a stage's steps take, compared with other stages: a step whose checks run
-// specs, which need a control plane, takes about three times as long as another.
-func checks(stage *exercise.Stage) int {
-	sum := 0
-	for _, step := range stage.Steps {
-		sum++
-		if slices.ContainsFunc(step.Checks, func(check exercise.Check) bool { return check.Specs != "" || check.Label != "" }) {
-			sum += 2
-		}
-	}
-	return sum
 }
 
 // playBySection plays each chapter up to each of its sections in turn, with the program that a learner has written by then.
@@ -108,45 +78,135 @@ func (a *app) playBySection(cmd *cobra.Command, stages []*exercise.Stage) error 
 	return nil
 }
 
-func (a *app) verifyExercises(cmd *cobra.Command, stage *exercise.Stage, steps []string, again, breaks bool, say func(format string, args ...any)) error {
-	fingerprint, err := stage.Fingerprint(cmd.Context())
-	if err != nil {
-		return err
+// verifyExercises verifies the given steps of the only stage, or all steps of the stages that have changed.
+func (a *app) verifyExercises(cmd *cobra.Command, stages []*exercise.Stage, steps []string, again, breaks bool) error {
+	var printing sync.Mutex
+	say := func(format string, args ...any) {
+		printing.Lock()
+		defer printing.Unlock()
+		fmt.Fprintf(cmd.OutOrStdout(), format+"\n", args...)
 	}
-	verified, err := stage.Verified(fingerprint)
-	if err != nil {
-		return err
-	}
-	if verified && !again && !breaks && len(steps) == 0 {
-		say("stage %d: its %d steps are verified, and nothing has changed since", stage.Number, len(stage.Steps))
-		return nil
-	}
-	say("stage %d: the check of each step, before and after the step is solved", stage.Number)
-	begun := time.Now()
 	run := func(dir string, targets ...string) error { return a.makeInCopy(cmd, io.Discard, dir, targets) }
-	checked := 0
-	err = stage.Verify(cmd.Context(), steps, len(steps) == 0 && !again, run, func(step exercise.Step, failed, passed time.Duration, found string) {
+	var stale []*staleStage
+	var parts []*part
+	for _, stage := range stages {
+		fingerprint, err := stage.Fingerprint(cmd.Context())
+		if err != nil {
+			return err
+		}
+		verified, err := stage.Verified(fingerprint)
+		if err != nil {
+			return err
+		}
+		if verified && !again && !breaks && len(steps) == 0 {
+			say("stage %d: its %d steps are verified, and nothing has changed since", stage.Number, len(stage.Steps))
+			continue
+		}
+		next := &staleStage{Stage: stage, fingerprint: fingerprint, parts: []*part{{stage: stage, steps: steps}}}
+		if len(steps) == 0 {
+			next.parts = halves(stage)
+		}
+		stale, parts = append(stale, next), append(parts, next.parts...)
+	}
+	say("the check of each step, before and after the step is solved:")
+	// Start with the part that takes the longest.
+	slices.SortStableFunc(parts, func(a, b *part) int { return b.cost - a.cost })
+	var running errgroup.Group
+	running.SetLimit(verifiedAtOnce)
+	for _, part := range parts {
+		running.Go(func() error {
+			part.verify(cmd.Context(), len(steps) == 0 && !again, run, say)
+			return nil
+		})
+	}
+	_ = running.Wait() // each part stores its error itself
+	problems := make([]error, len(stale))
+	for i, stage := range stale {
+		running.Go(func() error {
+			problems[i] = stage.finish(cmd.Context(), len(steps) == 0, breaks, run, say)
+			return nil
+		})
+	}
+	_ = running.Wait()
+	return errors.Join(problems...)
+}
+
+// staleStage is a stage whose steps are to be verified.
+type staleStage struct {
+	*exercise.Stage
+	fingerprint string
+	parts       []*part
+}
+
+// part is some steps of a stage that are verified one after the other.
+type part struct {
+	stage *exercise.Stage
+	steps []string
+	// cost estimates how long the part takes, compared with other parts.
+	cost int
+	// verified is how many steps were verified. The others were solved only, because they had been verified before.
+	verified int
+	took     time.Duration
+	err      error
+}
+
+// halves divides a stage's steps into two parts that take about the same time. A step whose checks run specs, which need
+// a control plane, takes about three times as long as another.
+func halves(stage *exercise.Stage) []*part {
+	total, costs := 0, make([]int, len(stage.Steps))
+	for i, step := range stage.Steps {
+		costs[i] = 1
+		if slices.ContainsFunc(step.Checks, func(check exercise.Check) bool { return check.Specs != "" || check.Label != "" }) {
+			costs[i] = 3
+		}
+		total += costs[i]
+	}
+	first, second := &part{stage: stage}, &part{stage: stage}
+	for i, step := range stage.Steps {
+		to := first
+		if first.cost >= total/2 {
+			to = second
+		}
+		to.steps, to.cost = append(to.steps, step.ID), to.cost+costs[i]
+	}
+	return []*part{first, second}
+}
+
+func (p *part) verify(ctx context.Context, remember bool, run func(dir string, targets ...string) error, say func(format string, args ...any)) {
+	begun := time.Now()
+	p.err = p.stage.Verify(ctx, p.steps, remember, run, func(step exercise.Step, failed, passed time.Duration, found string) {
 		line, _, _ := strings.Cut(strings.TrimSpace(found), "\n")
-		checked++
+		p.verified++
 		say("  %-6s %5.1f s %5.1f s  %s", step.ID, failed.Seconds(), passed.Seconds(), line)
 	})
-	if err != nil {
-		return fmt.Errorf("stage %d: %w", stage.Number, err)
+	p.took = time.Since(begun)
+}
+
+// finish says what was verified. If all parts have succeeded and contain all steps, it also records that, and verifies
+// the breaks if wanted.
+func (s *staleStage) finish(ctx context.Context, all, breaks bool, run func(dir string, targets ...string) error, say func(format string, args ...any)) error {
+	verified := 0
+	var took time.Duration
+	var problems []error
+	for _, part := range s.parts {
+		verified, took, problems = verified+part.verified, took+part.took, append(problems, part.err)
 	}
-	if len(steps) > 0 {
-		say("stage %d: steps %s verified in %.0f s", stage.Number, strings.Join(steps, ", "), time.Since(begun).Seconds())
+	if err := errors.Join(problems...); err != nil {
+		return fmt.Errorf("stage %d: %w", s.Number, err)
+	}
+	say("stage %d: %d of %d steps verified in %.0f s", s.Number, verified, len(s.Steps), took.Seconds())
+	if !all {
 		return nil
 	}
-	say("stage %d: %d of %d steps verified in %.0f s", stage.Number, checked, len(stage.Steps), time.Since(begun).Seconds())
-	if err := stage.NoteVerified(fingerprint); err != nil || !breaks {
+	if err := s.NoteVerified(s.fingerprint); err != nil || !breaks {
 		return err
 	}
-	err = stage.VerifyBreaks(cmd.Context(), func(broken exercise.Break, took time.Duration, found string) {
+	err := s.VerifyBreaks(ctx, run, func(broken exercise.Break, took time.Duration, found string) {
 		line, _, _ := strings.Cut(strings.TrimSpace(found), "\n")
 		say("  %-16s %5.1f s  %s", broken.Name, took.Seconds(), line)
 	})
 	if err != nil {
-		return fmt.Errorf("stage %d: %w", stage.Number, err)
+		return fmt.Errorf("stage %d: %w", s.Number, err)
 	}
 	return nil
 }

@@ -206,15 +206,17 @@ func (c *Copy) Unbreak() (name, kept string, err error) {
 	return change.File, c.relative(now), c.forget(breakWord)
 }
 
-// VerifyBreaks puts each break into the copy that Verify has left, one at a time. It returns an error if a break's old
+// VerifyBreaks puts each break into a copy of the finished stage, one at a time. It returns an error if a break's old
 // text does not occur exactly once, or if the break's check passes, or fails for the wrong reason: for example, because
 // the program does not compile.
-func (s *Stage) VerifyBreaks(ctx context.Context, report func(broken Break, took time.Duration, found string)) (err error) {
+func (s *Stage) VerifyBreaks(ctx context.Context, makeTargets func(dir string, targets ...string) error, report func(broken Break, took time.Duration, found string)) (err error) {
 	if len(s.Breaks) == 0 {
 		return nil
 	}
-	tried := s.Copy(nil)
-	tried.Path = filepath.Join(s.Root, verifyFolder, filepath.Base(s.Dir))
+	tried, err := s.startVerification("breaks", s.Steps, makeTargets)
+	if err != nil {
+		return err
+	}
 	end, err := tried.ShareControlPlane(ctx)
 	if err != nil {
 		return err

@@ -114,21 +114,18 @@ func TestRefusedBreaksChangeNothing(t *testing.T) {
 
 func TestVerifyBreaks(t *testing.T) {
 	stage := newToy(t)
-	if err := stage.Verify(t.Context(), nil, false, noMake, func(Step, time.Duration, time.Duration, string) {}); err != nil {
-		t.Fatal(err)
-	}
 	var seen []string
-	err := stage.VerifyBreaks(t.Context(), func(broken Break, _ time.Duration, _ string) { seen = append(seen, broken.Name) })
+	err := stage.VerifyBreaks(t.Context(), noMake, func(broken Break, _ time.Duration, _ string) { seen = append(seen, broken.Name) })
 	if err == nil || !strings.Contains(err.Error(), "break compiler: its check fails because the program does not compile") || strings.Join(seen, " ") != "sum" {
 		t.Errorf("expected only sum to be verified, and an error about compiler\nfound %v verified, error %v", seen, err)
 	}
 	stage.Breaks = stage.Breaks[:1]
 	stage.Breaks[0].New = "b + a"
-	if err := stage.VerifyBreaks(t.Context(), func(Break, time.Duration, string) {}); err == nil || !strings.Contains(err.Error(), "break sum: its check passes") {
+	if err := stage.VerifyBreaks(t.Context(), noMake, func(Break, time.Duration, string) {}); err == nil || !strings.Contains(err.Error(), "break sum: its check passes") {
 		t.Errorf("expected an error for a break that breaks nothing\nfound %v", err)
 	}
 	stage.Breaks[0].Old = "return"
-	if err := stage.VerifyBreaks(t.Context(), func(Break, time.Duration, string) {}); err == nil || !strings.Contains(err.Error(), "occurs 2 times") {
+	if err := stage.VerifyBreaks(t.Context(), noMake, func(Break, time.Duration, string) {}); err == nil || !strings.Contains(err.Error(), "occurs 2 times") {
 		t.Errorf("expected an error for a break whose old text is ambiguous\nfound %v", err)
 	}
 }

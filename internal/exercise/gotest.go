@@ -139,8 +139,8 @@ func Environment() []string { return append([]string{"GOGC=1600", "GOMEMLIMIT=1G
 // not rebuild an up-to-date binary, so a step's checks of one package compile it only once.
 func (c *Copy) compile(ctx context.Context, pkg, overlay string) (binary, message string, err error) {
 	binary = filepath.Join(filepath.Dir(overlay), "binaries", filepath.FromSlash(pkg), "course.test")
-	// The linker is faster without debug information.
-	command := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-ldflags=-w", "-overlay="+overlay, "-o="+binary, pkg)
+	// The compiler is faster without optimizing the package, and the linker without debug information.
+	command := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-gcflags=-N -l", "-ldflags=-w", "-overlay="+overlay, "-o="+binary, pkg)
 	command.Dir, command.Env = c.Path, append(Environment(), "CGO_ENABLED=0")
 	output, err := command.CombinedOutput()
 	if ctx.Err() != nil {

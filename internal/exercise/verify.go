@@ -8,23 +8,51 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"sync"
 	"time"
 )
 
-// verifyFolder is the folder of the checkout that contains the copies for Verify.
+// verifyFolder is how the names of the checkout's folders begin that contain the copies for Verify and VerifyBreaks.
 const verifyFolder = ".verify"
 
-// starting guards the start of a copy, because all of Verify's copies share one Go workspace.
-var starting sync.Mutex
-
-// RemoveVerified removes the copies that earlier runs of Verify have left in a checkout. Call it before you verify the
-// first stage: the copies share a Go workspace, and Go compiles nothing while the workspace lists a missing copy.
+// RemoveVerified removes the copies that earlier runs of Verify have left in a checkout.
 func RemoveVerified(root string) error {
-	if err := os.RemoveAll(filepath.Join(root, verifyFolder)); err != nil {
+	folders, err := filepath.Glob(filepath.Join(root, verifyFolder+"*"))
+	for _, folder := range folders {
+		err = errors.Join(err, os.RemoveAll(folder))
+	}
+	if err != nil {
 		return fmt.Errorf("remove the copies of the previous run: %w", err)
 	}
 	return nil
+}
+
+// startVerification starts a copy in a folder of its own, so that several may be used at the same time, even of one
+// stage. It replaces the copy of an earlier run. It solves the given steps, and runs their make targets once, but not
+// their checks.
+func (s *Stage) startVerification(name string, solved []Step, makeTargets func(dir string, targets ...string) error) (*Copy, error) {
+	tried := s.Copy(makeTargets)
+	tried.Path = filepath.Join(s.Root, verifyFolder+"-"+name, filepath.Base(s.Dir))
+	if err := os.RemoveAll(tried.work()); err != nil {
+		return nil, fmt.Errorf("remove the copy of the previous run: %w", err)
+	}
+	if err := tried.Start(); err != nil {
+		return nil, err
+	}
+	var targets []string
+	for _, step := range solved {
+		if err := errors.Join(tried.solveUnkept(step), tried.give(step)); err != nil {
+			return nil, err
+		}
+		for _, target := range step.Make {
+			if !slices.Contains(targets, target) {
+				targets = append(targets, target)
+			}
+		}
+	}
+	if len(targets) == 0 {
+		return tried, nil
+	}
+	return tried, tried.Make(tried.Path, targets...)
 }
 
 // SolveBySection creates the learner's copy, which must not exist yet, solves its steps, and removes it at the end. Each
@@ -57,20 +85,22 @@ func (c *Copy) SolveBySection(play func(solved, next string) error) (err error) 
 // error that names the steps for which any of this fails. It doesn't repeat the checks of earlier steps, because a
 // naive step may break them on purpose until the next one repairs them.
 //
-// If only is not empty, Verify verifies just the steps with these IDs, and merely solves the others. With remember, it
-// also merely solves a step that it has verified in an earlier run, if nothing that the step depends on has changed since.
-// After RemoveVerified, several stages may be verified at the same time.
+// If only is not empty, Verify verifies just the steps with these IDs, and merely solves those before and between them.
+// With remember, it also merely solves a step that it has verified in an earlier run, if nothing that the step depends on
+// has changed since. Several calls may run at the same time, even for one stage, if each begins with a different step.
 func (s *Stage) Verify(ctx context.Context, only []string, remember bool, makeTargets func(dir string, targets ...string) error, report func(step Step, failed, passed time.Duration, found string)) (err error) {
+	first, last := 0, len(s.Steps)-1
+	if len(only) > 0 {
+		first, last = last, first
+	}
 	for _, id := range only {
-		if _, err := s.index(id); err != nil {
+		at, err := s.index(id)
+		if err != nil {
 			return err
 		}
+		first, last = min(first, at), max(last, at)
 	}
-	tried := s.Copy(makeTargets)
-	tried.Path = filepath.Join(s.Root, verifyFolder, filepath.Base(s.Dir))
-	starting.Lock()
-	err = tried.Start()
-	starting.Unlock()
+	tried, err := s.startVerification(s.Steps[first].ID, s.Steps[:first], makeTargets)
 	if err != nil {
 		return err
 	}
@@ -86,7 +116,14 @@ func (s *Stage) Verify(ctx context.Context, only []string, remember bool, makeTa
 		}
 	}
 	var problems []error
-	for at, step := range s.Steps {
+	for at := first; at <= last; at++ {
+		step := s.Steps[at]
+		if len(only) > 0 && !slices.Contains(only, step.ID) {
+			if err := tried.pass(step); err != nil {
+				return err
+			}
+			continue
+		}
 		fingerprint := ""
 		if remember {
 			if fingerprint, err = tried.stepFingerprint(outside, at); err != nil {
@@ -104,12 +141,6 @@ func (s *Stage) Verify(ctx context.Context, only []string, remember bool, makeTa
 			}
 		}
 		known := len(problems)
-		if len(only) > 0 && !slices.Contains(only, step.ID) {
-			if err := tried.pass(step); err != nil {
-				return err
-			}
-			continue
-		}
 		began := time.Now()
 		finding, err := tried.CheckStep(ctx, step.ID)
 		if err != nil {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 func TestSolvingBySection(t *testing.T) {
@@ -47,6 +49,27 @@ func TestVerifyOnlySomeSteps(t *testing.T) {
 	}
 	if err := stage.Verify(t.Context(), []string{"1.9"}, false, noMake, report); err == nil || err.Error() != `stage 1 has no step "1.9": choose from 1.1, 1.2a, 1.2b` {
 		t.Errorf("expected an error for a step that does not exist\nfound %v", err)
+	}
+}
+
+func TestVerifyPartsAtTheSameTime(t *testing.T) {
+	stage := newToy(t)
+	parts := [][]string{{"1.1"}, {"1.2a", "1.2b"}}
+	verified := make([]string, len(parts))
+	var running errgroup.Group
+	for i, part := range parts {
+		running.Go(func() error {
+			return stage.Verify(t.Context(), part, false, noMake, func(step Step, _, _ time.Duration, _ string) { verified[i] += " " + step.ID })
+		})
+	}
+	if err := running.Wait(); err != nil || strings.Join(verified, ",") != " 1.1, 1.2a 1.2b" {
+		t.Errorf("expected both parts to be verified\nfound %q, error %v", verified, err)
+	}
+	if err := RemoveVerified(stage.Root); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := filepath.Glob(filepath.Join(stage.Root, ".verify*")); err != nil || len(left) > 0 {
+		t.Errorf("expected no copies to be left\nfound %q, error %v", left, err)
 	}
 }
 
