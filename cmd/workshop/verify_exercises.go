@@ -108,27 +108,30 @@ func (a *app) verifyExercises(cmd *cobra.Command, stages []*exercise.Stage, step
 		}
 		stale, parts = append(stale, next), append(parts, next.parts...)
 	}
-	say("the check of each step, before and after the step is solved:")
+	if len(parts) > 0 {
+		say("the check of each step, before and after the step is solved:")
+	}
 	// Start with the part that takes the longest.
 	slices.SortStableFunc(parts, func(a, b *part) int { return b.cost - a.cost })
+	atOnce(len(parts), func(i int) { parts[i].verify(cmd.Context(), len(steps) == 0 && !again, run, say) })
+	problems := make([]error, len(stale))
+	atOnce(len(stale), func(i int) {
+		problems[i] = stale[i].finish(cmd.Context(), len(steps) == 0, breaks, run, say)
+	})
+	return errors.Join(problems...)
+}
+
+// atOnce calls do with 0 to n-1, in this order, at most verifiedAtOnce at the same time.
+func atOnce(n int, do func(i int)) {
 	var running errgroup.Group
 	running.SetLimit(verifiedAtOnce)
-	for _, part := range parts {
+	for i := range n {
 		running.Go(func() error {
-			part.verify(cmd.Context(), len(steps) == 0 && !again, run, say)
+			do(i)
 			return nil
 		})
 	}
-	_ = running.Wait() // each part stores its error itself
-	problems := make([]error, len(stale))
-	for i, stage := range stale {
-		running.Go(func() error {
-			problems[i] = stage.finish(cmd.Context(), len(steps) == 0, breaks, run, say)
-			return nil
-		})
-	}
-	_ = running.Wait()
-	return errors.Join(problems...)
+	_ = running.Wait() // do stores its error itself
 }
 
 // staleStage is a stage whose steps are to be verified.
@@ -150,8 +153,8 @@ type part struct {
 	err      error
 }
 
-// halves divides a stage's steps into two parts that take about the same time. A step whose checks run specs, which need
-// a control plane, takes about three times as long as another.
+// halves divides a stage's steps into two parts that take about the same time, or one if there is only one step. A step
+// whose checks run specs, which need a control plane, takes about three times as long as another.
 func halves(stage *exercise.Stage) []*part {
 	total, costs := 0, make([]int, len(stage.Steps))
 	for i, step := range stage.Steps {
@@ -168,6 +171,9 @@ func halves(stage *exercise.Stage) []*part {
 			to = second
 		}
 		to.steps, to.cost = append(to.steps, step.ID), to.cost+costs[i]
+	}
+	if len(second.steps) == 0 {
+		return []*part{first}
 	}
 	return []*part{first, second}
 }
