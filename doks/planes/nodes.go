@@ -114,7 +114,10 @@ func adjust(node *corev1.Node, wanted doks.PlaneNode) {
 	node.Labels[corev1.LabelHostname] = node.Name
 	node.Annotations[ownLabels] = strings.Join(slices.Sorted(maps.Keys(wanted.Labels)), ",")
 	node.Spec.Unschedulable = wanted.Draining
-	node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, func(t corev1.Taint) bool { return !strings.HasPrefix(t.Key, systemTaints) })
+	node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, func(t corev1.Taint) bool {
+		again := func(each doks.Taint) bool { return each.Key == t.Key && each.Effect == string(t.Effect) }
+		return !strings.HasPrefix(t.Key, systemTaints) || slices.ContainsFunc(wanted.Taints, again)
+	})
 	for _, each := range wanted.Taints {
 		node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: each.Key, Value: each.Value, Effect: corev1.TaintEffect(each.Effect)})
 	}
