@@ -16,7 +16,8 @@ const (
 	serviceRange = "10.96.0.0/16"
 	// memberName is the name of etcd's only member.
 	memberName = "default"
-	// leaseSeconds is how long a simulated node counts as alive without a heartbeat. kwok sends one every 10 s.
+	// leaseSeconds is how long a simulated node's Lease is valid after a heartbeat. A new kwok takes the node over only
+	// when the Lease has expired. kwok sends a heartbeat after each quarter of this time, so every 10 s.
 	leaseSeconds = 40
 )
 

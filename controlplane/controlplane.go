@@ -39,7 +39,7 @@ type Options struct {
 	APIServerFlags map[string]string
 	// Install is called as soon as the API server of a new control plane answers, before any controller starts; see package
 	// install. The garbage collector looks for new kinds only every 30 s, but knows those installed here from the start. If
-	// the first Up fails or is interrupted, the next attempt calls Install again.
+	// the first Up fails or is interrupted, the next attempt calls Install again, perhaps while controllers are running.
 	Install func(ctx context.Context, c *ControlPlane) error
 	// Out receives a line for each action. If it is nil, the lines are discarded.
 	Out io.Writer
@@ -103,9 +103,9 @@ func Start(ctx context.Context, options Options) (*ControlPlane, error) {
 	return c, nil
 }
 
-// Scratch makes a temporary folder. Several processes, one after the other, can use the same control plane in a subfolder:
-// open it with Options.Temporary, and leave it running. When end is called or this process ends, even by kill -9, all
-// control planes in subfolders end, and the folder is removed.
+// Scratch makes a temporary folder. Several processes, one after the other, can use the same control plane in a direct
+// subfolder: open it with Options.Temporary, and leave it running. When end is called or this process ends, even by
+// kill -9, all control planes in direct subfolders end, and the folder is removed.
 func Scratch() (dir string, end func() error, err error) {
 	if dir, err = os.MkdirTemp("", "controlplane-"); err != nil {
 		return "", nil, fmt.Errorf("make a folder for control planes: %w", private.Explain(err))
@@ -144,8 +144,8 @@ func (c *ControlPlane) Down(ctx context.Context) error {
 	return c.endAll(ctx)
 }
 
-// Remove ends all components and removes the folder with all its data, even if the folder is damaged. If there is no
-// folder, it does nothing.
+// Remove ends all components and removes the folder with everything in it, even if the folder is damaged. If there is
+// no folder, it does nothing.
 func (c *ControlPlane) Remove(ctx context.Context) error {
 	unlock, err := c.lockExisting(ctx)
 	if err != nil || unlock == nil {

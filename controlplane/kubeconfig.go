@@ -19,12 +19,13 @@ type User struct {
 	Groups []string
 }
 
-// Administrator may do everything: the API server allows every request of the group system:masters.
+// Administrator may do everything: the API server authorizes every request of the group system:masters.
 var Administrator = User{Name: "kubernetes-admin", Groups: []string{"system:masters"}}
 
-// Kubeconfig makes a kubeconfig for a user, with a new key and certificate in it. It is valid for ten years, or until
-// RenewCertificates is called. server is the URL at which the user reaches the API server, for instance through a tunnel
-// or under another host name. "" means its own URL, https://127.0.0.1:PORT.
+// Kubeconfig makes a kubeconfig for a user, with a new key and certificate in it. It is valid until the certificate
+// authority expires, ten years after it was made, or until RenewCertificates replaces the authority. server is the URL
+// at which the user reaches the API server, for instance through a tunnel or under another host name. "" means the API
+// server's own URL, https://127.0.0.1:PORT.
 func (c *ControlPlane) Kubeconfig(user User, server string) ([]byte, error) {
 	found, err := c.load()
 	if err != nil {
@@ -65,7 +66,7 @@ func (c *ControlPlane) kubeconfig(r record, user User, server string) ([]byte, e
 }
 
 // kubeconfig contains the fields of a kubeconfig that are used here. Source: k8s.io/client-go/tools/clientcmd/api/v1;
-// importing that package would add most of client-go to the dependencies.
+// importing that package would add dozens of packages, most of them from apimachinery, to the dependencies.
 type kubeconfig struct {
 	APIVersion     string         `json:"apiVersion"`
 	Kind           string         `json:"kind"`

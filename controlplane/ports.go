@@ -118,7 +118,7 @@ func (c *ControlPlane) keepPorts(ctx context.Context, r record) (record, error) 
 			if c.options.Port != 0 {
 				return record{}, CheckPort(c.options.Port)
 			}
-			c.say("Port %d of the API server %v: it gets port %d.", r.Ports.APIServer, ErrPortTaken, fresh[2])
+			c.say("Port %d of the API server %v: the API server gets port %d.", r.Ports.APIServer, ErrPortTaken, fresh[2])
 			r.Ports.APIServer = fresh[2]
 		case "kube-controller-manager":
 			r.Ports.ControllerManager = fresh[3]

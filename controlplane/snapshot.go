@@ -18,12 +18,13 @@ import (
 // snapshotFile contains the state of the new control plane, for Reset.
 const snapshotFile = "fresh.db"
 
-// revisionsApart is how far each restore advances etcd's revision: further than the writes between two restores do. So a
-// revision that a client has seen never comes back with other content, and the client is told to list again, as after a
-// compaction. Source: `etcdutl snapshot restore --bump-revision`, which was made for Kubernetes.
+// revisionsApart is how much further each restore of a snapshot advances etcd's revision than the restore before it:
+// further than the writes between two restores do. So a revision that a client has seen doesn't come back with other
+// content, and the client is told to list again, as after a compaction. This holds only for snapshots that were saved
+// before the first restore. Source: `etcdutl snapshot restore --bump-revision`, which was made for Kubernetes.
 const revisionsApart = 10_000_000
 
-// Snapshot saves all data of the control plane to a file that only its owner can read.
+// Snapshot saves all data of the control plane to a file that only its owner can read. etcd must be running.
 func (c *ControlPlane) Snapshot(ctx context.Context, path string) error {
 	path, err := filepath.Abs(path) // etcd's tools run in the control plane's folder
 	if err != nil {

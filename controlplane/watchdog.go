@@ -9,9 +9,9 @@ import (
 )
 
 // watchdogScript waits until its standard input ends. That happens when this process closes it or ends, even by kill -9.
-// Then the script kills every component of the control planes in the folder and its subfolders, and removes the folder.
-// By then a process ID may belong to another program, so the script first checks the arguments of the process: a
-// component's arguments contain the folder's path.
+// Then the script kills every component of the control planes in the folder and its direct subfolders, and removes the
+// folder. By then a process ID may belong to another program, so the script first checks the arguments of the process:
+// a component's arguments contain the folder's path.
 const watchdogScript = `trap '' HUP INT TERM
 cat >/dev/null
 for file in "$1"/run/* "$1"/*/run/*; do

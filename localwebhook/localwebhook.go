@@ -65,8 +65,9 @@ func (l *Local) UseCertificate(config *tls.Config) {
 
 // SetupWithManager makes the manager register webhooks when its webhook server listens, and report ready only after
 // that. With leader election, only the leader registers them and reports ready. Each configuration names a Service, as
-// controller-gen writes it, or is nil. SetupWithManager replaces the Services in it with URLs. crds are the names of
-// the CRDs whose versions the manager converts.
+// controller-gen writes it, or is nil. SetupWithManager replaces the Services in it with URLs. If the cluster has a
+// configuration of the same name, for instance that of a deployed operator, the manager deletes it, and doesn't restore
+// it at the end. crds are the names of the CRDs whose versions the manager converts.
 func (l *Local) SetupWithManager(mgr ctrl.Manager, mutating *admissionregistrationv1.MutatingWebhookConfiguration,
 	validating *admissionregistrationv1.ValidatingWebhookConfiguration, crds ...string) (err error) {
 	if mutating != nil {

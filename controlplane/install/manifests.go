@@ -60,9 +60,9 @@ func (m *Manifests) Install(ctx context.Context, plane *controlplane.ControlPlan
 }
 
 // InstallShared installs the manifests in a cluster that others use, too. It leaves the conversion webhook of an existing
-// definition alone, because the cluster's own operator converts its objects. If an admission webhook already exists, it
-// returns an error, because this process would receive that webhook's requests. The webhook server's certificate is stored
-// below dir.
+// definition alone, because the cluster's own operator converts its objects. If one of the webhook configurations
+// already exists, it returns an error, because this process would receive the requests of that configuration's
+// webhooks. The webhook server's certificate is stored below dir.
 func (m *Manifests) InstallShared(ctx context.Context, config *rest.Config, dir string) error {
 	return m.install(ctx, config, dir, true)
 }

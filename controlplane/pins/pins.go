@@ -19,7 +19,7 @@ var (
 	Sums []byte
 )
 
-// Dir returns the folder, in the user's cache directory, for programs of exactly these versions.
+// Dir returns the folder, in the workshop's cache directory, for programs of exactly these versions.
 func Dir() (string, error) {
 	cache, err := repo.CacheDir()
 	if err != nil {

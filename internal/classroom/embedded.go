@@ -42,7 +42,7 @@ func (e *embedded) Environment() []string {
 	variables := environment(e.options.Repo, e.Kubeconfig())
 	etcd, err := e.plane.EtcdEnvironment()
 	if err != nil {
-		return variables // there is no cluster yet
+		return variables // there is no cluster yet, or it is damaged
 	}
 	return append(variables, etcd...)
 }

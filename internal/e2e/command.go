@@ -23,7 +23,7 @@ type Command struct {
 	Out   io.Writer
 }
 
-// Run shows the command and runs it. When it returns, none of the command's processes are running.
+// Run shows the command and runs it in a process group of its own. When it returns, no process of the group is running.
 func (c Command) Run(ctx context.Context) error {
 	fmt.Fprintf(c.Out, "$ %s\n", strings.Join(c.Args, " "))
 	command := exec.CommandContext(ctx, c.Args[0], c.Args[1:]...)

@@ -61,7 +61,7 @@ func TestTheNextCheckGetsTheSameFolder(t *testing.T) {
 	other, giveBackOther := borrow(t, state, long)
 	g.Expect(other).NotTo(Equal(first), "two checks must not use the same control plane at the same time")
 	giveBackOther()
-	g.Expect(other).NotTo(BeADirectory(), "nobody can use this folder again")
+	g.Expect(other).NotTo(BeADirectory(), "giving it back must remove a folder that is only for this process")
 	giveBack()
 	g.Expect(first).To(BeADirectory())
 }

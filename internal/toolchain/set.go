@@ -1,9 +1,9 @@
 // Package toolchain builds the workshop's tools, including the control plane,
 // from the Go modules pinned under tools/, and links them into bin/.
 //
-// Finished tools are kept in the user's cache directory, under a key that depends on all inputs: the pinned modules,
-// the Go version, the platform and the linker flags. So another clone with the same pins uses the same tools without
-// building them, and a tool whose inputs have changed is built again.
+// Finished tools are kept in the workshop's cache directory, under a key that depends on all inputs: the pinned
+// modules, the Go version, the platform and the linker flags. So another clone with the same pins uses the same tools
+// without building them, and a tool whose inputs have changed is built again.
 package toolchain
 
 import (
