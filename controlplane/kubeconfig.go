@@ -66,7 +66,7 @@ func (c *ControlPlane) kubeconfig(r record, user User, server string) ([]byte, e
 }
 
 // kubeconfig contains the fields of a kubeconfig that are used here. Source: k8s.io/client-go/tools/clientcmd/api/v1;
-// importing that package would add dozens of packages, most of them from apimachinery, to the dependencies.
+// importing that package would add dozens of packages to the dependencies, such as apimachinery's runtime.
 type kubeconfig struct {
 	APIVersion     string         `json:"apiVersion"`
 	Kind           string         `json:"kind"`
