@@ -81,8 +81,9 @@ func simulatedNode(name string) object {
 	}
 }
 
-// waitUsable waits until pods can be created and scheduled. First the controller manager must create the default service
-// account, without which admission refuses pods, and remove the taint that every new node starts with.
+// waitUsable waits until pods can be created and, if there are nodes, scheduled. First the controller manager must create
+// the default service account, without which admission refuses pods, and remove the taint that every new node starts
+// with.
 func (c *ControlPlane) waitUsable(ctx context.Context, r record) error {
 	missing := ""
 	err := c.await(ctx, "ready nodes and the default service account", func(ctx context.Context) bool {

@@ -23,9 +23,9 @@ const attempts = 3
 var errEnded = errors.New("ended")
 
 // Up starts the control plane: it creates what is missing, starts components that aren't running, and replaces those
-// that don't answer, or that were started in another way, such as in another folder or on another port. It
-// returns when pods can be created and scheduled. The data is kept. If Up is interrupted at any point, even by kill -9,
-// calling it again completes the work.
+// that don't answer, or that were started in another way, such as in another folder or on another port. It returns when
+// pods can be created and, if there are nodes, scheduled. The data is kept. If Up is interrupted at any point, even by
+// kill -9, calling it again completes the work.
 func (c *ControlPlane) Up(ctx context.Context) error {
 	if err := checkAssets(c.options.Assets, c.options.remedy); err != nil {
 		return err
