@@ -93,7 +93,8 @@ type Operator struct {
 	Unmeetable []Unmeetable
 	// Normalize removes from a copy of an object what differs between two
 	// resources with the same spec, such as generated names and random content.
-	// Metadata, other objects' status, the namespace's name, UIDs and the times in conditions are already normalised.
+	// Metadata, other objects' status, the namespace's name, UIDs and the conditions' lastTransitionTime are already
+	// normalised.
 	Normalize func(object *unstructured.Unstructured)
 	// LeftOut lists the behaviours that are not tried, each with the reason, which the report shows. To leave out a part
 	// of a behaviour, add the part's name after a slash:

@@ -117,7 +117,7 @@ func childTemplates(ctx context.Context, runner *trial.Runner) (templates []*uns
 }
 
 // reported waits until a condition's message names the foreign object and Operator.Condition is not True. Unless
-// collision/event is left out, Warning events must name the object, too, and none of these may have been repeated.
+// collision/event is left out, a Warning event must name the object, too, and no such event may have been repeated.
 func reported(ctx context.Context, t *trial.Trial, resource, foreign *unstructured.Unstructured) error {
 	// Await doesn't watch Events.
 	return t.Eventually(ctx, fmt.Sprintf("the resource to report %s %s with a condition, and with a Warning event that is emitted once", foreign.GetKind(), foreign.GetName()),

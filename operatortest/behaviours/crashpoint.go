@@ -45,8 +45,9 @@ type crashPoint struct {
 	killed bool
 }
 
-// attach makes the crash point watch the next operator's writes. If these include calls outside Kubernetes, attach sets
-// operators.restore to the function that ends the interruptions there.
+// attach makes the crash point watch the next operator's writes to the API server. If Operator.External is an
+// Interrupter, the crash point also watches the calls that change something there, and attach sets operators.restore to
+// the function that ends these interruptions.
 func (p *crashPoint) attach(operators *supervisor, tap *traffic.Tap) {
 	p.tap, p.namespace = tap, operators.Namespace
 	tap.SetRule(p.decide)

@@ -59,9 +59,9 @@
 //
 // Final states are compared as a whole: all resources and children in the namespace, and what exists outside
 // Kubernetes. The comparison ignores the children's status, most of the metadata, the namespace's name, UIDs and the
-// times in conditions. [operatortest.Operator.Normalize] removes anything else that differs between runs. The kit also
-// reports a write outside the trial's namespace, and an object of any other kind, except Events and Leases, that the
-// operator created and didn't delete: declare its kind in [operatortest.Operator.Children].
+// conditions' lastTransitionTime. [operatortest.Operator.Normalize] removes anything else that differs between runs.
+// The kit also reports a write outside the trial's namespace, and an object of any other kind, except Events and
+// Leases, that the operator created and didn't delete: declare its kind in [operatortest.Operator.Children].
 //
 // A panic is an error in every trial, even if the framework recovers from it. The kit searches the operator's log for
 // panics and for the values of Secrets. If the operator runs as a process of its own, the log is what that process
@@ -83,6 +83,6 @@
 // External is also an [operatortest.Interrupter], the kit also kills the operator before and after each call that has an
 // effect there.
 //
-// A failure shows what was expected, what was found, the requests of each operator up to then, and what to look at in
-// the code.
+// A failure shows what was expected, what was found, the last requests and log lines of each operator, and what to look
+// at in the code.
 package behaviours

@@ -171,12 +171,12 @@ func grown(usages []trial.Usage, memoryLeftOut bool) error {
 		return nil
 	}
 	if counts := count(func(u trial.Usage) int64 { return u.Processes.Memory }); rises(counts, blockRounds*perRound*processBallast) {
-		return fmt.Errorf("the operator has more memory in use %s, in bytes: %d. Each of %d resources a round has an annotation of %d bytes", rounds, counts, perRound, ballast)
+		return fmt.Errorf("the operator has more memory in use %s, in bytes: %d. Each of %d resources a round has an annotation of more than %d bytes", rounds, counts, perRound, ballast)
 	}
 	// A copy may be smaller than the resource, and other memory may have been freed meanwhile.
 	if counts := count(func(u trial.Usage) int64 { return u.Heap }); rises(counts, blockRounds*perRound*ballast*3/5) {
 		return fmt.Errorf("the test process has more memory in use %s, in bytes: %d. "+
-			"Each of %d resources a round has an annotation of %d bytes, and copies of them probably remain, in the operator or in this suite", rounds, counts, perRound, ballast)
+			"Each of %d resources a round has an annotation of more than %d bytes, and copies of them probably remain, in the operator or in this suite", rounds, counts, perRound, ballast)
 	}
 	return nil
 }

@@ -27,8 +27,8 @@ import (
 type File struct {
 	// CRDs are files and folders with the operator's CustomResourceDefinitions.
 	CRDs []string `json:"crds"`
-	// Samples is a folder with objects that the API server must accept. InvalidSamples is a folder with objects that it
-	// must refuse; the first line of each file gives the reason: "# refused: " and a part of the message.
+	// Samples is a folder with objects that the API server must accept. InvalidSamples is a folder with files whose last
+	// object it must refuse; the first line of each file gives the reason: "# refused: " and a part of the message.
 	Samples        string `json:"samples,omitempty"`
 	InvalidSamples string `json:"invalidSamples,omitempty"`
 	// Sample is the file with the resource on which the behaviours are tried. The operator must be able to fulfil the

@@ -80,7 +80,8 @@ type Trial struct {
 	// Requests is how many requests the trial's operators made; Writes is how many of these were writes.
 	Requests int `json:"requests"`
 	Writes   int `json:"writes"`
-	// Remark says what the trial could not try, if anything, or why it was not tried.
+	// Remark says why the trial was not tried. For any other trial, it is a note, for example about what the trial could
+	// not try, or empty.
 	Remark  string `json:"remark,omitempty"`
 	Failure string `json:"failure,omitempty"`
 	// Timeline lists, in chronological order, what the kit did in a failed trial, the operators' requests, and the watch events

@@ -5,10 +5,11 @@
 // few simulated nodes; with envtest alone, none of this happens. Service accounts also work as in any cluster: a pod gets
 // its namespace's default account, and tokens that are created for an account are valid.
 //
-// The programs come from the folder that KUBEBUILDER_ASSETS names, or else from bin/ in the root of the workshop's
-// repository. They listen on free ports of 127.0.0.1, keep their files in one temporary folder, and run until
-// [Cluster.Stop]. If the test process is killed, a watchdog ends them. With [ScratchVariable], later processes may
-// share them, and Stop leaves them running.
+// The programs come from the folder that KUBEBUILDER_ASSETS names. If that isn't set, they come from bin/ in the root
+// of the workshop's repository or, outside a checkout of it, from the folder that package controlplane/assets fills.
+// They listen on free ports of 127.0.0.1, keep their files in one temporary folder, and run until [Cluster.Stop]. If
+// the test process is killed, a watchdog ends them. With [ScratchVariable], later processes may share them, and Stop
+// leaves them running.
 //
 // A pod becomes ready as soon as it is bound to a node, whatever its image, except [UnpullableImage]. [Cluster.Stages]
 // adds rules for pods that must behave differently.

@@ -15,7 +15,7 @@ import (
 // Collect queries the cluster, with kubectl in the given environment, and writes the answers to files in a folder:
 //
 //	nodes, events, leases, workloads   as kubectl shows them
-//	resources/KIND                     the custom resources
+//	resources/PLURAL.GROUP             the custom resources
 //	pods/NAMESPACE_NAME                each pod as kubectl describes it
 //	pods/NAMESPACE_NAME.log            the logs of its containers; .previous.log has those before the last restart
 //

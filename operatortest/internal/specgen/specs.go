@@ -16,8 +16,8 @@ import (
 	"example.com/operator-workshop/operatortest"
 )
 
-// Specs generates specs of a kind from the schema in its definition. The API server may still refuse one, because Specs
-// doesn't evaluate CEL rules.
+// Specs generates specs of a kind from the schema in its definition. The API server may still refuse one, for example
+// because of a CEL rule, which Specs doesn't evaluate.
 type Specs struct {
 	schema *apiextensionsv1.JSONSchemaProps
 	// Base is the sample's spec as the API server stores it, with defaults.

@@ -60,7 +60,8 @@ func KeyOf(object *unstructured.Unstructured) string {
 	return object.GetKind() + "/" + trialNamespace.ReplaceAllString(object.GetName(), "<namespace>")
 }
 
-// normalizeStatus removes the conditions' times, and replaces each observedGeneration with "current" or "outdated".
+// normalizeStatus removes each condition's lastTransitionTime, and replaces each observedGeneration with "current" or
+// "outdated".
 func normalizeStatus(resource *unstructured.Unstructured, generation int64) {
 	status, found, _ := unstructured.NestedMap(resource.Object, "status")
 	if !found {

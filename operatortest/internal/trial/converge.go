@@ -47,8 +47,8 @@ func (t *Trial) Converge(ctx context.Context, resource *unstructured.Unstructure
 	})
 }
 
-// ConvergeTo waits until the resource is in its desired state, and then until the namespace is in a state that was seen
-// before.
+// ConvergeTo waits until the resource is in its desired state, and then until the namespace is in the wanted state. If
+// the trial changes nothing after that, Try checks at its end that the state has lasted.
 func (t *Trial) ConvergeTo(ctx context.Context, resource *unstructured.Unstructured, wanted state.Snapshot, what string) error {
 	if err := t.Converge(ctx, resource); err != nil {
 		return fmt.Errorf("waiting for %s:\n%w", what, err)

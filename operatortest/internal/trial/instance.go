@@ -23,8 +23,8 @@ type Instance struct {
 	timeout time.Duration
 	// external means that the operator makes calls that no tap sees.
 	external bool
-	// Stopped means that the kit told the operator to stop, or killed it. terminated is when the operator was told to stop,
-	// in the time of its Tap.
+	// Stopped means that the operator may exit: the kit told it to stop or killed it, or a trial lets it exit on its own.
+	// terminated is when the operator was told to stop, in the time of its Tap; it is 0 if it wasn't.
 	Stopped    bool
 	terminated time.Duration
 	// Done is closed when Run has returned; Err is what it returned.

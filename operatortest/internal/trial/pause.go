@@ -195,7 +195,7 @@ func (t *Trial) both() []*Trial {
 	return []*Trial{t}
 }
 
-// patientKey marks a context in which every wait lasts until Operator.Timeout.
+// patientKey marks a context in which no pause ends a wait.
 type patientKey struct{}
 
 // Patiently returns a context in which no pause ends a wait, for a time in which the operator may wait for something

@@ -30,7 +30,7 @@ import (
 // defaultTimeout bounds each wait for an operator; a successful wait takes far less.
 const defaultTimeout = time.Minute
 
-// Runner runs all trials of one operator, on one cluster and as one user.
+// Runner runs all trials of one operator on one cluster.
 type Runner struct {
 	Operator operatortest.Operator
 	Cluster  *testcluster.Cluster
@@ -77,7 +77,8 @@ type Runner struct {
 	lives sync.Map
 	// OnlyTrial is the ID of the one trial to run. If it is empty, all trials run.
 	OnlyTrial string
-	// OnTrial is called when a trial of a behaviour begins, and when it has ended. It may be nil.
+	// OnTrial is called when a trial begins, and when it has ended. The behaviour is empty for trials whose results other
+	// trials use. Calls may be concurrent. OnTrial may be nil.
 	OnTrial func(behaviour string, ended bool)
 	// ShrinkTime bounds the search for a shorter sequence of specs. If it is zero, the bound is 30 seconds.
 	ShrinkTime time.Duration

@@ -160,8 +160,9 @@ func (t *Trial) disclosures(ctx context.Context) error {
 	return nil
 }
 
-// readable returns the texts that must contain no value of a Secret: the operators' logs, Events, the resources, and the
-// objects that the operators created. Of a Secret, only the labels and annotations count.
+// readable returns the texts that must contain no value of a Secret: the operators' logs, the Events in the trial's
+// namespace, the resources, all objects of the children's kinds, and the objects of other kinds that the operators
+// created. It leaves out what Prepare created. Of a Secret, only the labels and annotations count.
 func (t *Trial) readable(ctx context.Context) (map[string]string, error) {
 	texts := map[string]string{}
 	for i, operator := range t.instances {

@@ -93,8 +93,8 @@ func (runner *Runner) OtherSpec(ctx context.Context) (map[string]any, error) {
 	return spec, err
 }
 
-// SecondSpec returns a spec for a second resource. If the API server accepts it, the spec differs from the sample's even
-// in fields that can't be changed later, such as a name.
+// SecondSpec returns a spec for a second resource. If the API server accepts such a spec, it differs from the sample's
+// even in fields that can't be changed later, such as a name. Otherwise SecondSpec returns that of OtherSpec.
 func (runner *Runner) SecondSpec(ctx context.Context) (map[string]any, error) {
 	known, err := runner.Specs(ctx)
 	if err != nil {

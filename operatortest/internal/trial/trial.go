@@ -48,8 +48,8 @@ type Trial struct {
 	first *Trial
 	// last is the condition of the last ConvergeTo. It is nil if the trial has changed something since then.
 	last func(context.Context) error
-	// Remark says what the trial could not try, for its Record. NotTried is the reason why the trial proves nothing: it had
-	// no effect on the operator.
+	// Remark is a note for the trial's Record, for example about what the trial could not try. NotTried is the reason why
+	// a trial that doesn't fail proves nothing, for example because the operator made no request to disturb.
 	Remark, NotTried string
 	// Void means that the trial proves nothing because something disturbed it, and will be repeated. It isn't recorded.
 	Void bool

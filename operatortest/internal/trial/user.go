@@ -34,7 +34,7 @@ func (t *Trial) Create(ctx context.Context, object *unstructured.Unstructured) e
 	return nil
 }
 
-// Delete deletes an object, as a user would; the garbage collector deletes what it owns.
+// Delete deletes an object, as a user would. The garbage collector then deletes the object's dependents.
 func (t *Trial) Delete(ctx context.Context, object *unstructured.Unstructured) error {
 	t.last = nil
 	if err := t.Cluster.Admin.Delete(ctx, object); err != nil {

@@ -15,7 +15,7 @@ import (
 	"example.com/operator-workshop/operatortest/traffic"
 )
 
-// Quiet is how long an operator must have made no request before it counts as done.
+// Quiet is how long an operator must have made no request, or in some waits no write, before it counts as done.
 const Quiet = 400 * time.Millisecond
 
 // Stillness checks repeatedly whether an operator is done. It counts checks, not time: on a busy machine the operator
