@@ -66,7 +66,8 @@ type Operator struct {
 	// it for an operator that reports its state without a condition, for example as a phase. If Converged is nil, the kit
 	// uses Condition.
 	Converged func(resource *unstructured.Unstructured) error
-	// Children are the objects that the operator creates for a resource. It may create no others, except Events and Leases.
+	// Children are the objects that the operator creates for a resource. It must not leave objects of other kinds behind,
+	// except Events and Leases.
 	Children []Child
 	// MaxWrites is how many of the operator's writes may take effect until a new resource has converged and the operator is
 	// at rest. Events, Leases and refused writes don't count.

@@ -70,7 +70,7 @@ var _ = Describe("the test kit", func() {
 	catches("does not recover from an unmeetable spec",
 		mutant{transitions, staysRefused, "ConfigMap belongs to someone else, and"},
 		mutant{transitions, missesRemoval, "a converged resource's ConfigMap belongs to someone else, and then the blocking object was deleted"},
-		mutant{transitions, keepsStatus, "expected the status to say that the spec can't be met: the Gadget's ConfigMap belongs to someone else"},
+		mutant{transitions, keepsStatus, "expected the status to say that the spec is not met: the Gadget's ConfigMap belongs to someone else"},
 		mutant{transitions, claimsSuccess, "condition Ready is True"},
 	)
 })

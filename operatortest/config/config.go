@@ -72,7 +72,8 @@ type File struct {
 	// Converged is for an operator that reports its state without a condition: an expression that is true once the status
 	// says that the current spec is fulfilled.
 	Converged string `json:"converged,omitempty"`
-	// Children are the objects that the operator creates for a resource. It may create no others, except Events and Leases.
+	// Children are the objects that the operator creates for a resource. It must not leave objects of other kinds behind,
+	// except Events and Leases.
 	Children []Child `json:"children,omitempty"`
 	// MaxWrites is how many writes may take effect until a new resource has converged and the operator is at
 	// rest. Events and Leases don't count.

@@ -11,8 +11,9 @@
 // the test process is killed, a watchdog ends them. With [ScratchVariable], later processes may share them, and Stop
 // leaves them running.
 //
-// A pod becomes ready as soon as it is bound to a node, whatever its image, except [UnpullableImage]. [Cluster.Stages]
-// adds rules for pods that must behave differently.
+// A pod becomes ready as soon as it is bound to a node, whatever its image, unless it has [UnpullableImage] or
+// [UnpullableAnnotation]. A Job's pod then succeeds at once. [Cluster.Stages] adds rules for pods that must behave
+// differently.
 //
 // Custom resource definitions given in [Cluster.CRDs] are installed before the controller manager starts, so that its garbage
 // collector knows them from the start. The collector takes up to about 30 seconds to notice a definition that is

@@ -46,7 +46,7 @@ func (t *Trial) MakeUnmeetable(ctx context.Context, resource *unstructured.Unstr
 	if err := t.SetSpec(ctx, resource, spec); err != nil {
 		return err
 	}
-	return t.Await(ctx, "the status to say that the spec can't be met: the "+t.Sample.GetKind()+"'s "+unmeetable.Name, func(ctx context.Context) error {
+	return t.Await(ctx, "the status to say that the spec is not met: the "+t.Sample.GetKind()+"'s "+unmeetable.Name, func(ctx context.Context) error {
 		return t.Unmet(ctx, resource)
 	})
 }
