@@ -24,7 +24,10 @@ func TestTheLifeOfAControlPlane(t *testing.T) {
 	plane, out := open(t, dir, controlplane.Options{})
 	_, err := plane.Status(ctx)
 	g.Expect(err).To(MatchError(controlplane.ErrNotFound), "before the first Up, there must be no control plane")
-	g.Expect(exists(dir)).To(BeFalse(), "Status must create nothing")
+	g.Expect(plane.Snapshot(ctx, "none.db")).To(MatchError(controlplane.ErrNotFound))
+	g.Expect(plane.Reset(ctx)).To(MatchError(controlplane.ErrNotFound))
+	g.Expect(plane.RenewCertificates(ctx)).To(MatchError(controlplane.ErrNotFound))
+	g.Expect(exists(dir)).To(BeFalse(), "only Up may create anything")
 
 	g.Expect(plane.Up(ctx)).To(Succeed())
 	status, err := plane.Status(ctx)
@@ -132,6 +135,9 @@ func TestTheLifeOfAControlPlane(t *testing.T) {
 		after := pids(ctx, g, special)
 		g.Expect(special.Up(ctx)).To(Succeed())
 		g.Expect(pids(ctx, g, special)).To(Equal(after), "Restore must not lose options, which Up would have to set again")
+		restored := revision(ctx, g, plane)
+		g.Expect(plane.Reset(ctx)).To(Succeed())
+		g.Expect(revision(ctx, g, plane)).To(BeNumerically(">", restored), "a client that has seen the restored data must not find its revision again")
 	})
 
 	t.Run("Remove leaves nothing behind", func(t *testing.T) {

@@ -79,3 +79,12 @@ func (c *ControlPlane) lockExisting(ctx context.Context) (unlock func(), err err
 	}
 	return c.lock(ctx)
 }
+
+// lockFound is like lock, but creates nothing: if there is no folder, it returns ErrNotFound.
+func (c *ControlPlane) lockFound(ctx context.Context) (unlock func(), err error) {
+	unlock, err = c.lockExisting(ctx)
+	if unlock == nil && err == nil {
+		err = fmt.Errorf("%w in %s", ErrNotFound, c.dir)
+	}
+	return unlock, err
+}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -137,6 +138,15 @@ func kept(ctx context.Context, g Gomega, plane *controlplane.ControlPlane) bool 
 	_, err := clientOf(g, plane).CoreV1().ConfigMaps("default").Get(ctx, "kept", metav1.GetOptions{})
 	g.Expect(err).To(Or(Not(HaveOccurred()), Satisfy(apierrors.IsNotFound)))
 	return err == nil
+}
+
+// revision returns etcd's current revision.
+func revision(ctx context.Context, g Gomega, plane *controlplane.ControlPlane) int {
+	list, err := clientOf(g, plane).CoreV1().ConfigMaps("default").List(ctx, metav1.ListOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	found, err := strconv.Atoi(list.ResourceVersion)
+	g.Expect(err).NotTo(HaveOccurred())
+	return found
 }
 
 // below lists the names of the running programs whose arguments mention a folder.

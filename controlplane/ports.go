@@ -116,7 +116,10 @@ func (c *ControlPlane) keepPorts(ctx context.Context, r record) (record, error) 
 			r.Ports.Etcd, r.Ports.EtcdPeer = fresh[0], fresh[1]
 		case "kube-apiserver":
 			if c.options.Port != 0 {
-				return record{}, CheckPort(c.options.Port)
+				if err := CheckPort(c.options.Port); err != nil {
+					return record{}, err
+				}
+				continue // it is free now
 			}
 			c.say("Port %d of the API server %v: the API server gets port %d.", r.Ports.APIServer, ErrPortTaken, fresh[2])
 			r.Ports.APIServer = fresh[2]

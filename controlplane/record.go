@@ -20,6 +20,8 @@ type record struct {
 	// Keys and Data are the generations of the folders pki-N and etcd-N that are in use.
 	Keys int `json:"keys"`
 	Data int `json:"data"`
+	// Revision is etcd's revision after the last restore of a snapshot, or 0 if there was none.
+	Revision int `json:"revision,omitempty"`
 	// Stages is kwok's configuration file. Its name contains a hash of its content, so kwok is replaced when the content
 	// changes.
 	Stages string `json:"stages"`

@@ -3,6 +3,7 @@ package controlplane
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -18,10 +19,10 @@ import (
 // snapshotFile contains the state of the new control plane, for Reset.
 const snapshotFile = "fresh.db"
 
-// revisionsApart is how much further each restore of a snapshot advances etcd's revision than the restore before it:
-// further than the writes between two restores do. So a revision that a client has seen doesn't come back with other
-// content, and the client is told to list again, as after a compaction. This holds only for snapshots that were saved
-// before the first restore. Source: `etcdutl snapshot restore --bump-revision`, which was made for Kubernetes.
+// revisionsApart is how much each restore of a snapshot advances etcd's revision, counted from the previous restore or
+// from the snapshot, whichever is higher. That is more than the number of writes between two restores. So a revision that
+// a client has seen doesn't come back with other content, and the client is told to list again, as after a compaction.
+// Source: `etcdutl snapshot restore --bump-revision`, which was made for Kubernetes.
 const revisionsApart = 10_000_000
 
 // Snapshot saves all data of the control plane to a file that only its owner can read. etcd must be running.
@@ -30,7 +31,7 @@ func (c *ControlPlane) Snapshot(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	unlock, err := c.lock(ctx)
+	unlock, err := c.lockFound(ctx)
 	if err != nil {
 		return err
 	}
@@ -47,7 +48,8 @@ func (c *ControlPlane) Snapshot(ctx context.Context, path string) error {
 }
 
 func (c *ControlPlane) saveSnapshot(ctx context.Context, r record, path string) error {
-	return c.run(ctx, "etcdctl", append(c.etcdFlags(r), "snapshot", "save", path)...)
+	_, err := c.run(ctx, "etcdctl", append(c.etcdFlags(r), "snapshot", "save", path)...)
+	return err
 }
 
 // Reset returns the control plane to its state after the first Up. It is atomic: if it is interrupted, either all of the
@@ -64,7 +66,7 @@ func (c *ControlPlane) Restore(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	unlock, err := c.lock(ctx)
+	unlock, err := c.lockFound(ctx)
 	if err != nil {
 		return err
 	}
@@ -82,15 +84,20 @@ func (c *ControlPlane) Restore(ctx context.Context, path string) error {
 		}
 		return fmt.Errorf("restore a snapshot: %w", err)
 	}
+	revision, err := c.revisionOf(ctx, path)
+	if err != nil {
+		return err
+	}
 	next := found
 	next.Data++
+	next.Revision = max(found.Revision, revision) + revisionsApart
 	if err := removeBelow(c.dir, filepath.Base(c.data(next.Data))); err != nil {
 		return err
 	}
 	peer := url(found.Ports.EtcdPeer, "")
-	err = c.run(ctx, "etcdutl", "snapshot", "restore", path, "--data-dir", c.data(next.Data), "--name", memberName,
+	_, err = c.run(ctx, "etcdutl", "snapshot", "restore", path, "--data-dir", c.data(next.Data), "--name", memberName,
 		"--initial-cluster", memberName+"="+peer, "--initial-advertise-peer-urls", peer,
-		"--bump-revision", strconv.Itoa(next.Data*revisionsApart), "--mark-compacted")
+		"--bump-revision", strconv.Itoa(next.Revision-revision), "--mark-compacted")
 	if err != nil {
 		return err
 	}
@@ -105,11 +112,26 @@ func (c *ControlPlane) Restore(ctx context.Context, path string) error {
 	return c.up(ctx)
 }
 
+// revisionOf returns etcd's revision at the time when a snapshot was saved.
+func (c *ControlPlane) revisionOf(ctx context.Context, path string) (int, error) {
+	output, err := c.run(ctx, "etcdutl", "snapshot", "status", path, "--write-out", "json")
+	if err != nil {
+		return 0, err
+	}
+	var status struct {
+		Revision int `json:"revision"`
+	}
+	if err := json.Unmarshal(output, &status); err != nil {
+		return 0, fmt.Errorf("read the revision of the snapshot %s: %w", path, err)
+	}
+	return status.Revision, nil
+}
+
 // RenewCertificates replaces the certificate authorities and all certificates: previously issued kubeconfigs no longer
 // work. The data is kept, and service accounts' tokens stay valid. The file at KubeconfigPath is replaced, too.
 // Afterwards, all components are running.
 func (c *ControlPlane) RenewCertificates(ctx context.Context) error {
-	unlock, err := c.lock(ctx)
+	unlock, err := c.lockFound(ctx)
 	if err != nil {
 		return err
 	}
@@ -156,29 +178,29 @@ func (c *ControlPlane) EtcdEnvironment() ([]string, error) {
 	return variables, nil
 }
 
-// run runs one of etcd's tools.
-func (c *ControlPlane) run(ctx context.Context, tool string, args ...string) error {
+// run runs one of etcd's tools, and returns what it writes to its standard output.
+func (c *ControlPlane) run(ctx context.Context, tool string, args ...string) ([]byte, error) {
 	path := filepath.Join(c.options.Assets, tool)
 	if _, err := os.Stat(path); err != nil {
-		return fmt.Errorf("%s is missing: build it, or choose a folder that has it", path)
+		return nil, fmt.Errorf("%s is missing: build it, or choose a folder that has it", path)
 	}
-	var messages bytes.Buffer
+	var output, messages bytes.Buffer
 	command := exec.CommandContext(ctx, "/bin/sh", append([]string{"-c", `umask 077; exec "$@"`, "sh", path}, args...)...)
 	command.Dir, command.Env = c.dir, c.environment()
-	command.Stdout, command.Stderr = &messages, &messages
+	command.Stdout, command.Stderr = &output, &messages
 	// In a process group of its own, the tool doesn't get the terminal's Ctrl-C: the context ends it.
 	procgroup.Isolate(command)
 	err := command.Run()
 	if ctx.Err() != nil {
-		return context.Cause(ctx)
+		return nil, context.Cause(ctx)
 	}
 	if err != nil {
 		for _, full := range []error{syscall.ENOSPC, syscall.EDQUOT} {
 			if strings.Contains(messages.String(), full.Error()) {
-				return private.Explain(full)
+				return nil, private.Explain(full)
 			}
 		}
-		return fmt.Errorf("%s: %w: %s", tool, err, strings.Join(strings.Fields(messages.String()), " "))
+		return nil, fmt.Errorf("%s: %w: %s", tool, err, strings.Join(strings.Fields(messages.String()), " "))
 	}
-	return nil
+	return output.Bytes(), nil
 }

@@ -76,7 +76,11 @@ func (r runner) output(ctx context.Context, tool string, args ...string) (string
 		if full := fullDisk(messages); full != nil {
 			return stdout.String(), full
 		}
-		return stdout.String(), fmt.Errorf("%s %s: %s (log: %s)", tool, args[0], lastLine(messages, err), r.log)
+		message := fmt.Sprintf("%s %s: %s", tool, args[0], lastLine(messages, err))
+		if r.log != "" {
+			message += fmt.Sprintf(" (log: %s)", r.log)
+		}
+		return stdout.String(), errors.New(message)
 	}
 	return stdout.String(), nil
 }

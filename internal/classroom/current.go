@@ -77,7 +77,10 @@ func (c *current) Up(ctx context.Context) error {
 		return err
 	}
 	version, err := c.kubectl(ctx, "get", "--raw", "/version", "--request-timeout=10s")
-	if err != nil || version == "" {
+	if err == nil && version == "" {
+		err = errors.New("the answer is empty")
+	}
+	if err != nil {
 		return fmt.Errorf("the cluster of context %q does not answer: start it, or choose another with `kubectl config use-context NAME` (%w)", name, err)
 	}
 	fmt.Fprintf(c.options.Out, "Using your cluster: context %s of %s\n", name, c.learners())

@@ -100,7 +100,7 @@ func callReady(ctx context.Context, writer client.Client, gauge *unstructured.Un
 		return nil
 	}
 	if err := writer.Status().Update(ctx, outdated); !apierrors.IsConflict(err) {
-		return fmt.Errorf("expected a conflict, found %w", err)
+		return fmt.Errorf("expected a conflict, found %v", err)
 	}
 	return nil
 }
