@@ -16,7 +16,8 @@ type Planes interface {
 	Make(ctx context.Context, id string) (server string, err error)
 	// SetNodes gives a plane these nodes and no others.
 	SetNodes(ctx context.Context, id string, nodes []PlaneNode) error
-	// Access makes administrator credentials that last about as long as requested.
+	// Access makes administrator credentials. They last as long as requested or, if that is too short for the plane,
+	// longer.
 	Access(ctx context.Context, id string, lifetime time.Duration) (Access, error)
 	// Delete removes a plane. A missing plane is not an error.
 	Delete(ctx context.Context, id string) error

@@ -23,7 +23,7 @@ type createRequest struct {
 	settings
 }
 
-// updateRequest is the body of an update. Absent fields keep their values.
+// updateRequest is the body of an update. The name is required; other absent fields keep their values.
 type updateRequest struct {
 	Name string    `json:"name"`
 	Tags *[]string `json:"tags"`

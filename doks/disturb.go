@@ -75,7 +75,8 @@ func sendPage(writer http.ResponseWriter) {
 	_, _ = writer.Write([]byte(page)) // it doesn't matter if the client has gone
 }
 
-// wait delays the request until limit has passed on the emulator's clock, or the client gives up.
+// wait delays the request until limit has passed on the emulator's clock. If the client gives up first, wait aborts
+// the request.
 func (e *Emulator) wait(x *exchange, limit time.Duration) {
 	timer := e.options.Clock.NewTimer(limit)
 	defer timer.Stop()

@@ -28,7 +28,7 @@ type Entry struct {
 	Status int `json:"status"`
 	// Effective means that the request changed something.
 	Effective bool `json:"effective"`
-	// Note says which fault or interruption hit the request, and whether the client gave up.
+	// Note says which fault or interruption hit the request, and whether the client gave up during a fault's delay.
 	Note string `json:"note,omitempty"`
 	// Done means that the request has been handled.
 	Done bool `json:"done"`

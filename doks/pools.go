@@ -24,7 +24,8 @@ type poolRequest struct {
 	MaxNodes  int               `json:"max_nodes"`
 }
 
-// poolUpdate is the body of a pool's update. Absent fields keep their values.
+// poolUpdate is the body of a pool's update. The name and the count are required; other absent fields keep their
+// values.
 type poolUpdate struct {
 	Name      string             `json:"name"`
 	Count     *int               `json:"count"`

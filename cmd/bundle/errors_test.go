@@ -32,7 +32,7 @@ func TestManifestsThatMakeNoBundle(t *testing.T) {
 		"an invalid Deployment":               {old: "      containers:\n", new: "      initContainers: 1\n      containers:\n", want: "read Deployment manager: "},
 		"an image without a tag":              {old: "gadget-operator:v1\n", new: "gadget-operator\n", want: `the image "registry.example.com:5000/gadget-operator" of manager is not pinned`},
 		"an image with the tag latest":        {old: "gadget-operator:v1\n", new: "gadget-operator:latest\n", want: `gadget-operator:latest" of manager is not pinned`},
-		"a variable's image without a tag":    {old: "front@sha256:", new: "front@", want: "of front-end is not pinned"},
+		"a variable with an invalid digest":   {old: "front@sha256:", new: "front@", want: "of front-end is not pinned"},
 		"a CRD without a description":         {old: "      version: v1\n", new: "      version: v2\n", want: "gadgets.toys.example.com in version v1 is not described"},
 		"a second version that is served":     {old: "served: false", new: "served: true", want: "gadgets.toys.example.com in version v1beta1 is not described"},
 		"a description without a CRD": {

@@ -14,10 +14,10 @@ import (
 	"example.com/operator-workshop/internal/repo"
 )
 
-// checkout is a copy of this checkout, for tests that change it. Its path has a space and an umlaut, as learners' paths
-// may.
+// checkout is a copy of this checkout, for tests that change it.
 type checkout struct{ root string }
 
+// copyCheckout copies this checkout into a folder whose path has a space and an umlaut, as learners' paths may.
 func copyCheckout(t *testing.T) checkout {
 	t.Helper()
 	g := NewWithT(t)

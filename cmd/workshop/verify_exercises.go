@@ -78,7 +78,8 @@ func (a *app) playBySection(cmd *cobra.Command, stages []*exercise.Stage) error 
 	return nil
 }
 
-// verifyExercises verifies the given steps of the only stage, or all steps of the stages that have changed.
+// verifyExercises verifies the given steps of the only stage. Without steps, it verifies the stages that have changed
+// since their last success or, with again or breaks, all of them.
 func (a *app) verifyExercises(cmd *cobra.Command, stages []*exercise.Stage, steps []string, again, breaks bool) error {
 	var printing sync.Mutex
 	say := func(format string, args ...any) {
@@ -134,7 +135,7 @@ func atOnce(n int, do func(i int)) {
 	_ = running.Wait() // do stores its error itself
 }
 
-// staleStage is a stage whose steps are to be verified.
+// staleStage is a stage to verify.
 type staleStage struct {
 	*exercise.Stage
 	fingerprint string
@@ -153,8 +154,9 @@ type part struct {
 	err      error
 }
 
-// halves divides a stage's steps into two parts that take about the same time, or one if there is only one step. A step
-// whose checks run specs, which need a control plane, takes about three times as long as another.
+// halves divides a stage's steps into two parts that take about the same time. If the second would be empty, as for a
+// stage with one step, halves returns only the first. A step whose checks run specs, which need a control plane, takes
+// about three times as long as another.
 func halves(stage *exercise.Stage) []*part {
 	total, costs := 0, make([]int, len(stage.Steps))
 	for i, step := range stage.Steps {

@@ -69,7 +69,8 @@ func (k *Kwok) Dir() string { return k.dir }
 // Close releases the folder. The control planes keep running.
 func (k *Kwok) Close() error { return k.lock.Close() }
 
-// DeleteAll removes every control plane and the folder, and releases the folder.
+// DeleteAll removes every control plane and the folder, and releases the folder. If it can't remove a control plane, it
+// stops there, and doesn't release the folder.
 func (k *Kwok) DeleteAll(ctx context.Context) error {
 	entries, err := os.ReadDir(k.dir)
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 	"example.com/operator-workshop/internal/repo"
 )
 
-// hangs are function bodies for add that never return, with the line of toy.go where they hang.
+// hangs are function bodies for add that never return, with the line of toy.go that the check reports. For an empty
+// loop, that is the line where add's comment begins (see lineInFunction).
 var hangs = map[string]struct{ body, line string }{
 	"a wait for nothing":    {"\tselect {}\n", "6"},
 	"an endless loop":       {"\tfor {\n\t}\n", "4"},

@@ -113,7 +113,8 @@ func (c *Copy) forget(ids ...string) error {
 	})
 }
 
-// Changed returns when a learner last changed a file of the copy, or the zero time if there is no copy.
+// Changed returns when a file that a learner writes was last changed, or the zero time if there is no copy. Commands
+// such as start and solve also change these files.
 func (c *Copy) Changed() (last time.Time, err error) {
 	if _, err := os.Stat(c.Path); errors.Is(err, os.ErrNotExist) {
 		return time.Time{}, nil

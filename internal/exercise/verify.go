@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// verifyFolder is how the names of the checkout's folders begin that contain the copies for Verify and VerifyBreaks.
+// verifyFolder is the prefix of the folders in the checkout's root that contain the copies of Verify and VerifyBreaks.
 const verifyFolder = ".verify"
 
-// RemoveVerified removes the copies that earlier runs of Verify have left in a checkout.
+// RemoveVerified removes the copies that earlier runs of Verify and VerifyBreaks have left in a checkout.
 func RemoveVerified(root string) error {
 	folders, err := filepath.Glob(filepath.Join(root, verifyFolder+"*"))
 	for _, folder := range folders {

@@ -59,7 +59,7 @@ func TestReconcileCreatesTheConfigMap(t *testing.T) {
 	configMap := &corev1.ConfigMap{}
 	g.Expect(c.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "ada-text"}, configMap)).To(Succeed())
 	g.Expect(configMap.Data).To(HaveKeyWithValue(textKey, "Hallo, Ada!"))
-	g.Expect(metav1.IsControlledBy(configMap, greeting)).To(BeTrue(), "without an owner reference, the ConfigMap is never deleted")
+	g.Expect(metav1.IsControlledBy(configMap, greeting)).To(BeTrue(), "without an owner reference, the ConfigMap outlives its Greeting")
 }
 
 func TestReconcileReportsATakenName(t *testing.T) {

@@ -35,7 +35,7 @@ type Reconciler struct {
 
 // Reconcile brings one Greeting up to date. It may be called any number of times.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	// The manager cancels ctx when it stops. A call that has begun must still finish.
+	// The manager cancels ctx when it stops, but a call that has begun should still finish.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reconcileTimeout)
 	defer cancel()
 
