@@ -61,7 +61,7 @@ expect=error.
 
 If a background process ends before it is stopped, the chapter fails before the next command or at the end. To stop a
 process, the player sends SIGINT, as Ctrl-C does, SIGTERM after 10 seconds, and SIGKILL after 5 more, to the process and
-to every process that it started. At the end of a chapter, the player stops all processes that are still running. If the
+the rest of its process group. At the end of a chapter, the player stops all groups that are still running. If the
 play ended early, the player first runs the cleanup fences that it has not played to their end, because deleting may
 need the operator. They run in the current working directory, so they must not depend on a cd in a step that was not
 played.

@@ -82,7 +82,7 @@ const lineLength = 120
 // word matches text that must stay on one line: a word, or code in backquotes, which may contain spaces.
 var word = regexp.MustCompile("[^\\s`]*(`[^`]*`[^\\s`]*)+|\\S+")
 
-// Wrapped breaks a task or a hint into lines as long as a chapter's, regardless of the line breaks in exercises.yaml.
+// Wrapped breaks a task or a hint into lines no longer than a chapter's. It ignores the line breaks in exercises.yaml.
 func Wrapped(text string) string {
 	return wrap(strings.ReplaceAll(text, "\n", " "), lineLength)
 }
