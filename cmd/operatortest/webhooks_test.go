@@ -176,7 +176,7 @@ func (r *noteReconciler) Reconcile(ctx context.Context, request reconcile.Reques
 	}
 	text, _, err := unstructured.NestedString(note.Object, "spec", "text")
 	if err != nil || text == "" {
-		return reconcile.Result{}, fmt.Errorf("the webhook has set no text: %w", err)
+		return reconcile.Result{}, fmt.Errorf("the webhook has set no text (%v)", err)
 	}
 	wanted := map[string]string{"text": text}
 	made := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{

@@ -150,7 +150,6 @@ type part struct {
 	cost int
 	// verified is how many steps were verified. The others were solved only, because they had been verified before.
 	verified int
-	took     time.Duration
 	err      error
 }
 
@@ -181,28 +180,25 @@ func halves(stage *exercise.Stage) []*part {
 }
 
 func (p *part) verify(ctx context.Context, remember bool, run func(dir string, targets ...string) error, say func(format string, args ...any)) {
-	begun := time.Now()
 	p.err = p.stage.Verify(ctx, p.steps, remember, run, func(step exercise.Step, failed, passed time.Duration, found string) {
 		line, _, _ := strings.Cut(strings.TrimSpace(found), "\n")
 		p.verified++
 		say("  %-6s %5.1f s %5.1f s  %s", step.ID, failed.Seconds(), passed.Seconds(), line)
 	})
-	p.took = time.Since(begun)
 }
 
 // finish says what was verified. If all parts have succeeded and contain all steps, it also records that, and verifies
 // the breaks if wanted.
 func (s *staleStage) finish(ctx context.Context, all, breaks bool, run func(dir string, targets ...string) error, say func(format string, args ...any)) error {
 	verified := 0
-	var took time.Duration
 	var problems []error
 	for _, part := range s.parts {
-		verified, took, problems = verified+part.verified, took+part.took, append(problems, part.err)
+		verified, problems = verified+part.verified, append(problems, part.err)
 	}
 	if err := errors.Join(problems...); err != nil {
 		return fmt.Errorf("stage %d: %w", s.Number, err)
 	}
-	say("stage %d: %d of %d steps verified in %.0f s", s.Number, verified, len(s.Steps), took.Seconds())
+	say("stage %d: %d of %d steps verified", s.Number, verified, len(s.Steps))
 	if !all {
 		return nil
 	}

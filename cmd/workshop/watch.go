@@ -54,9 +54,9 @@ func (a *app) watch(cmd *cobra.Command, own *exercise.Copy, step string) (err er
 	var keys <-chan byte
 	if terminal := int(os.Stdin.Fd()); term.IsTerminal(terminal) {
 		// In raw mode, keys arrive without Enter. But a line feed then no longer returns to the beginning of the line.
-		before, err := term.MakeRaw(terminal)
-		if err != nil {
-			return fmt.Errorf("read keys from the terminal: %w", err)
+		before, failed := term.MakeRaw(terminal)
+		if failed != nil {
+			return fmt.Errorf("read keys from the terminal: %w", failed)
 		}
 		defer func() { err = errors.Join(err, term.Restore(terminal, before)) }()
 		w.out, w.clears = carriageReturns{w.out}, true

@@ -95,8 +95,12 @@ func (c *Copy) Break(ctx context.Context, name string) (kept string, err error) 
 	if next < len(c.Steps) {
 		return "", fmt.Errorf("%s must be finished before you can break it: run `make stage-%d check` until it says that all steps are done", c.name(), c.Number)
 	}
-	if current, _, err := c.Broken(); err != nil || current != nil {
-		return "", errors.Join(err, fmt.Errorf("%s already has a bug to find: look for it with `make stage-%d check`, or remove it with `make stage-%d solve`", c.name(), c.Number, c.Number))
+	current, _, err := c.Broken()
+	if err != nil {
+		return "", err
+	}
+	if current != nil {
+		return "", fmt.Errorf("%s already has a bug to find: look for it with `make stage-%d check`, or remove it with `make stage-%d solve`", c.name(), c.Number, c.Number)
 	}
 	path := filepath.Join(c.Path, filepath.FromSlash(change.File))
 	theirs, err := os.ReadFile(path)
