@@ -68,7 +68,7 @@ func TestParse(t *testing.T) {
 	g.Expect(parsed.Options).To(Equal(DefaultOptions()))
 	g.Expect(parsed.QPS).To(BeNumerically("<", 0), "the client must have no limit of its own")
 
-	parsed, _, err = parse("--leader-elect", "--leader-election-namespace=shop", "--leader-election-id=one", "--leader-election-lease-duration=4s",
+	parsed, _, err = parse("--leader-elect", "--leader-election-namespace=shop", "--leader-election-identity=one", "--leader-election-lease-duration=4s",
 		"--leader-election-renew-deadline=3s", "--leader-election-retry-period=1s", "--metrics-bind-address=0", "--health-probe-bind-address=:1",
 		"--kubeconfig=file", "--kube-api-qps=5", "--kube-api-burst=7", "--version", "-v=4")
 	g.Expect(err).NotTo(HaveOccurred())

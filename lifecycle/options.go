@@ -31,7 +31,8 @@ type LeaderElection struct {
 	Enabled bool
 	// Namespace is the namespace of the Lease.
 	Namespace string
-	// Identity is this replica's name in the Lease. If it is empty, a name is generated.
+	// Identity is this replica's name in the Lease. No two replicas may have the same. If it is empty, a unique name is
+	// generated.
 	Identity string
 	// LeaseDuration is how long the other replicas wait for a silent leader, in whole seconds.
 	LeaseDuration time.Duration
@@ -72,7 +73,7 @@ func (o *Options) AddFlags(set *flag.FlagSet) {
 	election := &o.LeaderElection
 	set.BoolVar(&election.Enabled, "leader-elect", election.Enabled, "work only while holding a Lease; needed with several replicas")
 	set.StringVar(&election.Namespace, "leader-election-namespace", election.Namespace, "`namespace` of the Lease")
-	set.StringVar(&election.Identity, "leader-election-id", election.Identity, "this replica's `name` in the Lease; generated if empty")
+	set.StringVar(&election.Identity, "leader-election-identity", election.Identity, "this replica's own `name` in the Lease; generated if empty")
 	set.DurationVar(&election.LeaseDuration, "leader-election-lease-duration", election.LeaseDuration, "how long the others wait for a silent leader")
 	set.DurationVar(&election.RenewDeadline, "leader-election-renew-deadline", election.RenewDeadline, "how long the leader tries to renew the Lease before it gives up")
 	set.DurationVar(&election.RetryPeriod, "leader-election-retry-period", election.RetryPeriod, "how often to renew the Lease, or to try to acquire it")
