@@ -49,10 +49,10 @@ type GreetingStatus struct {
 // +kubebuilder:subresource:status
 type Greeting struct {
 	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata,omitempty"`
+	metav1.ObjectMeta `json:"metadata,omitzero"`
 
 	Spec   GreetingSpec   `json:"spec"`
-	Status GreetingStatus `json:"status,omitempty"`
+	Status GreetingStatus `json:"status,omitzero"`
 }
 
 // GreetingList is the answer to a list request.
@@ -61,7 +61,7 @@ type Greeting struct {
 //nolint:revive // as GreetingSpec
 type GreetingList struct {
 	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
+	metav1.ListMeta `json:"metadata,omitzero"`
 
 	Items []Greeting `json:"items"`
 }

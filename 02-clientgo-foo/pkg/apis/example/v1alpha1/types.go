@@ -41,14 +41,14 @@ const (
 type Foo struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
-	metav1.ObjectMeta `json:"metadata,omitempty"`
+	metav1.ObjectMeta `json:"metadata,omitzero"`
 
 	// Spec is the desired state. Written by users.
 	// +required
 	Spec FooSpec `json:"spec"`
 	// Status is the observed state. Written by the controller.
 	// +optional
-	Status FooStatus `json:"status,omitempty"`
+	Status FooStatus `json:"status,omitzero"`
 }
 
 // FooSpec describes the Deployment that a Foo asks for.
@@ -125,7 +125,7 @@ type FooStatus struct {
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type FooList struct {
 	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
+	metav1.ListMeta `json:"metadata,omitzero"`
 
 	// Items are the Foos.
 	Items []Foo `json:"items"`

@@ -129,14 +129,14 @@ const (
 type Kluster struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
-	metav1.ObjectMeta `json:"metadata,omitempty"`
+	metav1.ObjectMeta `json:"metadata,omitzero"`
 
 	// Spec is the desired state. Written by users.
 	// +required
 	Spec KlusterSpec `json:"spec"`
 	// Status is the observed state. Written by the operator.
 	// +optional
-	Status KlusterStatus `json:"status,omitempty"`
+	Status KlusterStatus `json:"status,omitzero"`
 }
 
 // KlusterSpec describes the cluster that a Kluster asks for, and what becomes of it when the Kluster is deleted.
@@ -350,7 +350,7 @@ type NodePoolStatus struct {
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type KlusterList struct {
 	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
+	metav1.ListMeta `json:"metadata,omitzero"`
 
 	// Items are the Klusters.
 	Items []Kluster `json:"items"`
