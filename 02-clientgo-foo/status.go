@@ -59,12 +59,16 @@ func isUndecided(foo *examplev1alpha1.Foo, deployment *appsv1.Deployment) bool {
 		meta.IsStatusConditionTrue(foo.Status.Conditions, examplev1alpha1.ConditionReady)
 }
 
-// blockedStatus returns the status of a Foo that can't have its Deployment now.
+// blockedStatus returns the status of a blocked Foo. The Deployment is nil if the Foo can't have it now.
 //
 //workshop:step 2.11b
-func blockedStatus(foo *examplev1alpha1.Foo, blocker *blocker) *examplev1alpha1.FooStatus {
+func blockedStatus(foo *examplev1alpha1.Foo, deployment *appsv1.Deployment, blocker *blocker) *examplev1alpha1.FooStatus {
 	status := newStatus(foo)
 	status.Replicas, status.AvailableReplicas = 0, 0
+	//workshop:step 2.14a
+	if deployment != nil {
+		status.Replicas, status.AvailableReplicas = deployment.Status.Replicas, deployment.Status.AvailableReplicas
+	}
 	setReady(status, metav1.ConditionFalse, blocker.reason, blocker.message)
 	return status
 }
@@ -120,11 +124,11 @@ func stalled(deployment *appsv1.Deployment) string {
 }
 
 // reportBlocker writes the blocker into the status. It returns the error of the write or, if there is none, the
-// blocker's cause. The sync is retried unless both are nil.
+// blocker's cause. The sync is retried unless both are nil. The Deployment is nil if the Foo can't have it now.
 //
 //workshop:step 2.11c
-func (c *controller) reportBlocker(ctx context.Context, foo *examplev1alpha1.Foo, blocker *blocker) error {
-	if err := c.updateStatus(ctx, foo, blockedStatus(foo, blocker)); err != nil {
+func (c *controller) reportBlocker(ctx context.Context, foo *examplev1alpha1.Foo, deployment *appsv1.Deployment, blocker *blocker) error {
+	if err := c.updateStatus(ctx, foo, blockedStatus(foo, deployment, blocker)); err != nil {
 		return err
 	}
 	return blocker.cause

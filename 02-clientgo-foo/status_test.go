@@ -157,11 +157,20 @@ func TestBlockedStatus(t *testing.T) {
 	g := NewWithT(t)
 	foo := storedFoo()
 	foo.Status.Replicas, foo.Status.AvailableReplicas = 4, 3
-	status := blockedStatus(foo, &blocker{reason: "SomeReason", message: "what to do"})
+	status := blockedStatus(foo, nil, &blocker{reason: "SomeReason", message: "what to do"})
 	g.Expect(status).NotTo(BeNil(), "see blockedStatus in status.go")
 	g.Expect(status.Replicas+status.AvailableReplicas).To(BeZero(), "pods of someone else's Deployment don't count")
 	g.Expect(status.Conditions).To(ConsistOf(And(
 		HaveField("Status", metav1.ConditionFalse), HaveField("Reason", "SomeReason"), HaveField("Message", "what to do"))))
+}
+
+func TestBlockedStatusOfAFooWithItsDeployment(t *testing.T) {
+	g := NewWithT(t)
+	deployment := storedDeployment()
+	deployment.Status.Replicas, deployment.Status.AvailableReplicas = 4, 3
+	status := blockedStatus(storedFoo(), deployment, &blocker{reason: "SomeReason", message: "what to do"})
+	g.Expect(status).To(And(HaveField("Replicas", BeEquivalentTo(4)), HaveField("AvailableReplicas", BeEquivalentTo(3))),
+		"the Foo has its Deployment, so its pods count, see blockedStatus in status.go")
 }
 
 func TestAnnounce(t *testing.T) {

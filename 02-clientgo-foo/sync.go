@@ -45,19 +45,19 @@ func (c *controller) sync(ctx context.Context, key cache.ObjectName) error {
 	if foo.DeletionTimestamp != nil || c.lastStatus.isStale(foo) {
 		return nil
 	}
-	//workshop:between 2.9c 2.11c _, err = c.ensureDeployment(ctx, foo)
-	//workshop:step 2.11c
+	//workshop:between 2.9c 2.10c _, err = c.ensureDeployment(ctx, foo)
+	//workshop:step 2.10c
 	deployment, err := c.ensureDeployment(ctx, foo)
+	//workshop:step 2.14b
+	if err == nil {
+		err = c.removeRenamed(ctx, foo, deployment)
+	}
 	//workshop:step 2.10c
 	if blocker, found := errors.AsType[*blocker](err); found {
-		return c.reportBlocker(ctx, foo, blocker)
+		return c.reportBlocker(ctx, foo, deployment, blocker)
 	}
 	//workshop:step 2.9c
 	if err != nil {
-		return err
-	}
-	//workshop:step 2.14b
-	if err := c.removeRenamed(ctx, foo, deployment); err != nil {
 		return err
 	}
 	//workshop:until 2.11c return nil
@@ -65,7 +65,8 @@ func (c *controller) sync(ctx context.Context, key cache.ObjectName) error {
 	return c.updateStatus(ctx, foo, observedStatus(foo, deployment))
 }
 
-// blocker is an error that says why a Foo can't have its Deployment now. The condition reports it.
+// blocker is an error that says why a Foo can't have its Deployment now, or can't get rid of one of an earlier name. The
+// condition reports it.
 type blocker struct {
 	reason, message string
 	// cause is the error that makes the queue retry the sync. It is nil if an event will announce that the Foo is no
@@ -134,7 +135,7 @@ func (c *controller) createDeployment(ctx context.Context, wanted *appsv1.Deploy
 	created, err := c.clients.kube.AppsV1().Deployments(wanted.Namespace).Create(ctx, wanted, metav1.CreateOptions{FieldManager: programName})
 	//workshop:step 2.10d
 	if isRefusal(err) {
-		return nil, newRefusal(wanted, err)
+		return nil, newRefusal("create", wanted, err)
 	}
 	if err != nil {
 		// If the cache lags behind, the Deployment may exist already. The retry finds it and checks its owner.
@@ -156,7 +157,7 @@ func (c *controller) repairDeployment(ctx context.Context, found, wanted *appsv1
 		Patch(ctx, found.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{FieldManager: programName})
 	//workshop:step 2.10d
 	if isRefusal(err) {
-		return nil, newRefusal(wanted, err)
+		return nil, newRefusal("patch", found, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("patch Deployment %s: %w", klog.KObj(found), err)
@@ -192,7 +193,8 @@ func (c *controller) removeRenamed(ctx context.Context, foo *examplev1alpha1.Foo
 // removeDeployment deletes a Deployment that the Foo no longer names. That can't be undone, so a stale cache must not
 // lead to it. If the API server has another generation of the Foo, its spec.deploymentName may have changed, and
 // errStaleCache makes the queue retry the sync. If a user has removed the owner reference to keep the Deployment, the
-// resource version makes the API server refuse the deletion.
+// resource version makes the API server answer with a conflict. The error is a blocker if the API server refuses the
+// deletion for any other reason.
 //
 //workshop:step 2.14a
 func (c *controller) removeDeployment(ctx context.Context, foo *examplev1alpha1.Foo, deployment *appsv1.Deployment) error {
@@ -211,6 +213,9 @@ func (c *controller) removeDeployment(ctx context.Context, foo *examplev1alpha1.
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
+	if isRefusal(err) {
+		return newRefusal("delete", deployment, err)
+	}
 	if err != nil {
 		return fmt.Errorf("delete Deployment %s: %w", klog.KObj(deployment), err)
 	}
@@ -218,14 +223,14 @@ func (c *controller) removeDeployment(ctx context.Context, foo *examplev1alpha1.
 	return nil
 }
 
-// newRefusal returns the blocker for a Deployment that the API server has refused.
+// newRefusal returns the blocker for a request that the API server has refused: to create, patch or delete a Deployment.
 //
 //workshop:step 2.10d
-func newRefusal(wanted *appsv1.Deployment, err error) *blocker {
+func newRefusal(verb string, deployment *appsv1.Deployment, err error) *blocker {
 	return &blocker{
 		reason:  examplev1alpha1.ReasonDeploymentRefused,
-		message: fmt.Sprintf("the API server refuses Deployment %q: %v", wanted.Name, err),
-		cause:   fmt.Errorf("write Deployment %s: %w", klog.KObj(wanted), err),
+		message: fmt.Sprintf("the API server refuses to %s Deployment %q: %v", verb, deployment.Name, err),
+		cause:   fmt.Errorf("%s Deployment %s: %w", verb, klog.KObj(deployment), err),
 	}
 }
 

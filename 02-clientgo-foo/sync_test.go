@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	clienttesting "k8s.io/client-go/testing"
@@ -78,14 +79,22 @@ func TestRemoveDeployment(t *testing.T) {
 		change(foo)
 		return foo
 	}
+	forbidden := apierrors.NewForbidden(appsv1.Resource("deployments"), "former", errors.New("a policy keeps it"))
+	conflict := apierrors.NewConflict(appsv1.Resource("deployments"), "former", errors.New("changed"))
 	tests := map[string]struct {
 		// cached is the Foo in the cache; the API server has storedFoo().
-		cached  *examplev1alpha1.Foo
-		gone    bool
+		cached *examplev1alpha1.Foo
+		gone   bool
+		// answer is the API server's answer to the deletion, or nil if it succeeds.
+		answer  error
 		wantErr error
+		// wantRefusal tells whether the error must be a blocker.
+		wantRefusal bool
 	}{
 		"the cache is current":           {cached: storedFoo()},
 		"the Deployment is gone already": {cached: storedFoo(), gone: true},
+		"the API server refuses it":      {cached: storedFoo(), answer: forbidden, wantErr: forbidden, wantRefusal: true},
+		"the Deployment has changed":     {cached: storedFoo(), answer: conflict, wantErr: conflict},
 		"the Foo has changed":            {cached: changed(func(foo *examplev1alpha1.Foo) { foo.Generation = 2 }), wantErr: errStaleCache},
 		"another Foo has the name now":   {cached: changed(func(foo *examplev1alpha1.Foo) { foo.UID = "uid-of-deleted" }), wantErr: errStaleCache},
 	}
@@ -98,13 +107,26 @@ func TestRemoveDeployment(t *testing.T) {
 			if test.gone {
 				g.Expect(s.kube.Tracker().Delete(appsv1.SchemeGroupVersion.WithResource("deployments"), "shop", "former")).To(Succeed())
 			}
+			if test.answer != nil {
+				s.kube.PrependReactor("delete", "deployments", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, test.answer })
+			}
 			err := s.removeDeployment(t.Context(), test.cached, former)
-			if test.wantErr != nil {
+			refusal, refused := errors.AsType[*blocker](err)
+			g.Expect(refused).To(Equal(test.wantRefusal), "only a refusal must become a blocker, see removeDeployment in sync.go; found %v", err)
+			if refused {
+				g.Expect(refusal.reason).To(Equal(examplev1alpha1.ReasonDeploymentRefused))
+				g.Expect(refusal.message).To(And(ContainSubstring(`"former"`), ContainSubstring("a policy keeps it")), "the message must name the Deployment, and say why it stays")
+				err = refusal.cause // no event will follow, so the blocker needs a cause to be retried
+			}
+			if test.wantErr == nil {
+				g.Expect(err).NotTo(HaveOccurred(), "see removeDeployment in sync.go")
+			} else {
 				g.Expect(err).To(MatchError(test.wantErr), "see removeDeployment in sync.go")
+			}
+			if test.wantErr == errStaleCache {
 				g.Expect(s.kube.Actions()).To(BeEmpty(), "a stale cache must not lead to a deletion")
 				return
 			}
-			g.Expect(err).NotTo(HaveOccurred(), "see removeDeployment in sync.go")
 			g.Expect(s.kube.Actions()).To(HaveLen(1), "the deletion must be the only request")
 			deletion, is := s.kube.Actions()[0].(clienttesting.DeleteAction)
 			g.Expect(is).To(BeTrue())

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -28,8 +29,9 @@ type syncer struct {
 	foos *foofake.Clientset
 	// version is the resource version that a write of the status returns.
 	version string
-	// reasons lists the condition's reasons in the statuses written so far.
-	reasons []string
+	// reasons lists the condition's reasons in the statuses written so far, and replicas the numbers of replicas.
+	reasons  []string
+	replicas []int32
 }
 
 func newSyncer(g Gomega, t *testing.T, deployments []*appsv1.Deployment) *syncer {
@@ -47,6 +49,7 @@ func newSyncer(g Gomega, t *testing.T, deployments []*appsv1.Deployment) *syncer
 		g.Expect(json.Unmarshal(action.(clienttesting.PatchAction).GetPatch(), foo)).To(Succeed())
 		foo.ResourceVersion = s.version
 		s.reasons = append(s.reasons, foo.Status.Conditions[0].Reason)
+		s.replicas = append(s.replicas, foo.Status.Replicas)
 		return true, foo, nil
 	})
 	return s
@@ -218,6 +221,8 @@ func TestSyncWrites(t *testing.T) {
 		// writes of the status.
 		want, wantReasons []string
 		wantErr           error
+		// wantReplicas is the number of replicas in a status that reports a refusal.
+		wantReplicas int32
 	}{
 		"there is no Deployment": {want: []string{"create"}, wantReasons: []string{examplev1alpha1.ReasonDeploymentProgressing}},
 		"another client has scaled the Deployment": {
@@ -230,6 +235,13 @@ func TestSyncWrites(t *testing.T) {
 		"a Deployment of a previous name remains": {
 			deployments: []*appsv1.Deployment{rolledOut, renamed},
 			want:        []string{"delete"}, wantReasons: []string{examplev1alpha1.ReasonDeploymentAvailable},
+		},
+		"the deletion is refused": {
+			deployments: []*appsv1.Deployment{rolledOut, renamed}, failure: forbidden,
+			want: []string{"delete"}, wantReasons: []string{examplev1alpha1.ReasonDeploymentRefused}, wantErr: forbidden, wantReplicas: 3,
+		},
+		"the deletion fails": {
+			deployments: []*appsv1.Deployment{rolledOut, renamed}, failure: outage, want: []string{"delete"}, wantErr: outage,
 		},
 		"the name of the Deployment may have changed since": {
 			deployments: []*appsv1.Deployment{rolledOut, renamed}, stale: true, wantErr: errStaleCache,
@@ -267,6 +279,9 @@ func TestSyncWrites(t *testing.T) {
 			}
 			g.Expect(verbs(s.kube)).To(Equal(test.want), "sync must send these requests and no others, see sync.go")
 			g.Expect(s.reasons).To(Equal(test.wantReasons), "see updateStatus in status.go")
+			if slices.Contains(test.wantReasons, examplev1alpha1.ReasonDeploymentRefused) {
+				g.Expect(s.replicas).To(Equal([]int32{test.wantReplicas}), "a Deployment that has rolled out counts even if that of a previous name stays, see sync in sync.go")
+			}
 		})
 	}
 }

@@ -38,7 +38,7 @@ const (
 	// ReasonNameTaken: an object has the name of a child, but neither the Memcached nor a deleted Memcached of the same
 	// name controls the object.
 	ReasonNameTaken = "NameTaken"
-	// ReasonRefused: the API server refuses a child, for example because of a quota or a policy.
+	// ReasonRefused: the API server refuses a child or a deletion, for example because of a quota or a policy.
 	ReasonRefused = "Refused"
 	// ReasonStalled: the Deployment reports that it makes no progress.
 	ReasonStalled = "Stalled"

@@ -2,11 +2,14 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	. "github.com/onsi/gomega"
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -57,23 +60,38 @@ func TestSetBudget(t *testing.T) {
 	}
 }
 
+// ownedBudget returns the budget that storedMemcached controls.
+func ownedBudget() *policyv1.PodDisruptionBudget {
+	budget := newBudget(storedMemcached())
+	budget.UID, budget.OwnerReferences = "uid-of-budget", ownedDeployment().OwnerReferences
+	return budget
+}
+
 func TestRemoveBudget(t *testing.T) {
-	budget := func() *policyv1.PodDisruptionBudget {
-		budget := newBudget(storedMemcached())
-		budget.UID, budget.OwnerReferences = "uid-of-budget", ownedDeployment().OwnerReferences
-		return budget
-	}
-	unowned := budget()
+	unowned := ownedBudget()
 	unowned.OwnerReferences = nil
+	budgets := schema.GroupResource{Group: "policy", Resource: "poddisruptionbudgets"}
 	tests := map[string]struct {
 		objects []client.Object
+		// answer is the API server's answer to the deletion, or nil if it succeeds.
+		answer error
 		// wantLeft tells whether a budget must remain.
 		wantLeft bool
+		// wantBlocked tells whether a blocker must be returned, and wantErr whether an error must be.
+		wantBlocked, wantErr bool
 	}{
 		"there is none":         {},
-		"it is the Memcached's": {objects: []client.Object{budget()}},
-		"it is terminating":     {objects: []client.Object{terminating(budget())}, wantLeft: true},
+		"it is the Memcached's": {objects: []client.Object{ownedBudget()}},
+		"it is terminating":     {objects: []client.Object{terminating(ownedBudget())}, wantLeft: true},
 		"it is someone else's":  {objects: []client.Object{unowned}, wantLeft: true},
+		"it has just gone":      {objects: []client.Object{ownedBudget()}, answer: apierrors.NewNotFound(budgets, "sessions"), wantLeft: true},
+		"a policy keeps it": {
+			objects: []client.Object{ownedBudget()}, answer: apierrors.NewForbidden(budgets, "sessions", errors.New("policy")),
+			wantLeft: true, wantBlocked: true, wantErr: true,
+		},
+		"the API server has a problem": {
+			objects: []client.Object{ownedBudget()}, answer: apierrors.NewInternalError(errors.New("etcd")), wantLeft: true, wantErr: true,
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -81,15 +99,20 @@ func TestRemoveBudget(t *testing.T) {
 			var requests []client.DeleteOptions
 			counted := interceptor.Funcs{Delete: func(ctx context.Context, stored client.WithWatch, object client.Object, options ...client.DeleteOption) error {
 				requests = append(requests, *(&client.DeleteOptions{}).ApplyOptions(options))
+				if test.answer != nil {
+					return test.answer
+				}
 				return stored.Delete(ctx, object, options...)
 			}}
 			reconciler := testReconciler(t, counted, test.objects...)
 			found := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "sessions"}}
-			g.Expect(reconciler.removeBudget(t.Context(), storedMemcached(), found)).To(Succeed())
-			err := reconciler.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "sessions"}, found)
+			blocker, err := reconciler.removeBudget(t.Context(), storedMemcached(), found)
+			g.Expect(err != nil).To(Equal(test.wantErr), "only a failed deletion is an error, see removeBudget in children.go; found: %v", err)
+			g.Expect(blocker != nil).To(Equal(test.wantBlocked), "only a refused deletion is a blocker, see removeBudget in children.go; found: %v", blocker)
+			err = reconciler.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "sessions"}, found)
 			g.Expect(client.IgnoreNotFound(err)).NotTo(HaveOccurred())
 			g.Expect(err == nil).To(Equal(test.wantLeft), "see removeBudget in children.go")
-			if test.wantLeft {
+			if test.wantLeft && test.answer == nil {
 				g.Expect(requests).To(BeEmpty(), "no delete request may be sent, see removeBudget in children.go")
 			}
 			for _, request := range requests {

@@ -47,12 +47,15 @@ func (r *MemcachedReconciler) applyChildren(ctx context.Context, memcached *cach
 	//workshop:step 4.10
 	if memcached.Spec.Size > 1 {
 		children = append(children, childObject{"PodDisruptionBudget", budget, func() { setBudget(budget, memcached) }})
-	} else {
-		failed = append(failed, r.removeBudget(ctx, memcached, budget))
 	}
 	//workshop:step 4.9f
 	for _, child := range children {
 		blocker, err := r.apply(ctx, memcached, child)
+		first, failed = cmp.Or(first, blocker), append(failed, err)
+	}
+	//workshop:step 4.10
+	if memcached.Spec.Size <= 1 {
+		blocker, err := r.removeBudget(ctx, memcached, budget)
 		first, failed = cmp.Or(first, blocker), append(failed, err)
 	}
 	return ownDeployment(memcached, deployment), first, errors.Join(failed...) //workshop:step 4.9f
@@ -77,25 +80,26 @@ func (r *MemcachedReconciler) imageOf(memcached *cachev1alpha1.Memcached) string
 }
 
 // removeBudget deletes the budget of a Memcached with one pod, which a budget can't protect. A budget that the
-// Memcached does not control stays.
+// Memcached does not control stays. The results mean the same as those of apply.
 //
 //workshop:step 4.10
-func (r *MemcachedReconciler) removeBudget(ctx context.Context, memcached *cachev1alpha1.Memcached, budget *policyv1.PodDisruptionBudget) error {
+func (r *MemcachedReconciler) removeBudget(ctx context.Context, memcached *cachev1alpha1.Memcached, budget *policyv1.PodDisruptionBudget) (*explanation, error) {
 	key := client.ObjectKeyFromObject(budget)
 	err := r.Get(ctx, key, budget)
 	if apierrors.IsNotFound(err) {
-		return nil
+		return nil, nil
 	}
 	if err != nil {
-		return fmt.Errorf("get PodDisruptionBudget %s: %w", key, err)
+		return nil, fmt.Errorf("get PodDisruptionBudget %s: %w", key, err)
 	}
 	if !metav1.IsControlledBy(budget, memcached) || budget.DeletionTimestamp != nil {
-		return nil
+		return nil, nil
 	}
-	if err := r.Delete(ctx, budget, client.Preconditions{UID: &budget.UID}); err != nil {
-		return fmt.Errorf("delete PodDisruptionBudget %s: %w", key, err)
+	err = r.Delete(ctx, budget, client.Preconditions{UID: &budget.UID})
+	if client.IgnoreNotFound(err) != nil {
+		return refusal("deletion of the PodDisruptionBudget", err), fmt.Errorf("delete PodDisruptionBudget %s: %w", key, err)
 	}
-	return nil
+	return nil, nil
 }
 
 // childObject is an object that a Memcached controls.
@@ -140,7 +144,7 @@ func (r *MemcachedReconciler) apply(ctx context.Context, memcached *cachev1alpha
 	}
 	patch := client.StrategicMergeFrom(before, client.MergeFromWithOptimisticLock{})
 	if err := r.Patch(ctx, child.object, patch); err != nil {
-		return refusal(child, err), fmt.Errorf("patch %s %s: %w", child.kind, key, err)
+		return refusal(child.kind, err), fmt.Errorf("patch %s %s: %w", child.kind, key, err)
 	}
 	logf.FromContext(ctx).Info("Patched", "kind", child.kind)
 	return nil, nil
@@ -158,7 +162,7 @@ func (r *MemcachedReconciler) create(ctx context.Context, memcached *cachev1alph
 	}
 	if err := r.Create(ctx, child.object); err != nil {
 		// If the cache lags behind, the child may exist already. The retry will see it, and check its owner.
-		return refusal(child, err), fmt.Errorf("create %s %s: %w", child.kind, client.ObjectKeyFromObject(child.object), err)
+		return refusal(child.kind, err), fmt.Errorf("create %s %s: %w", child.kind, client.ObjectKeyFromObject(child.object), err)
 	}
 	logf.FromContext(ctx).Info("Created", "kind", child.kind)
 	return nil, nil
@@ -191,15 +195,16 @@ func isMemcached(owner *metav1.OwnerReference) bool {
 	return owner != nil && owner.Kind == "Memcached" && owner.APIVersion == cachev1alpha1.SchemeGroupVersion.String()
 }
 
-// refusal returns a blocker if the API server has refused the child (forbidden, invalid, too large). For any other
-// error, and in a terminating namespace, it returns nil.
-func refusal(child childObject, err error) *explanation {
+// refusal returns a blocker if the API server has refused a request (forbidden, invalid, too large). For any other
+// error, and in a terminating namespace, it returns nil. The message says what was refused: a kind of child, or a
+// deletion.
+func refusal(what string, err error) *explanation {
 	refused := apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err)
 	if !refused || isNamespaceTerminating(err) {
 		return nil
 	}
 	return &explanation{
 		reason:  cachev1alpha1.ReasonRefused,
-		message: fmt.Sprintf("the API server refuses the %s: %v", child.kind, err),
+		message: fmt.Sprintf("the API server refuses the %s: %v", what, err),
 	}
 }

@@ -208,7 +208,7 @@ func TestErrorsOfTheAPIServer(t *testing.T) {
 			g := NewWithT(t)
 			wrapped := fmt.Errorf("patch Deployment shop/sessions: %w", test.err)
 			g.Expect(isNamespaceTerminating(wrapped)).To(Equal(test.wantTerminating), "see isNamespaceTerminating in memcached_controller.go")
-			blocker := refusal(storedChild(), test.err)
+			blocker := refusal("Deployment", test.err)
 			if !test.wantRefused {
 				g.Expect(blocker).To(BeNil(), "see refusal in children.go")
 				return

@@ -6,6 +6,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -85,7 +86,7 @@ func (r *MemcachedReconciler) removeFinalizer(ctx context.Context, memcached *ca
 }
 
 // deleteDeployment deletes the Deployment and emits an Event, unless the Deployment is
-// already being deleted. A deletion in the foreground lets the Deployment exist until its
+// already being deleted, or gone. A deletion in the foreground lets the Deployment exist until its
 // last pod is gone. The precondition makes the API server refuse the request if another
 // Deployment has taken the name in the meantime.
 //
@@ -95,6 +96,9 @@ func (r *MemcachedReconciler) deleteDeployment(ctx context.Context, memcached *c
 		return nil
 	}
 	err := r.Delete(ctx, deployment, client.Preconditions{UID: &deployment.UID}, client.PropagationPolicy(metav1.DeletePropagationForeground))
+	if apierrors.IsNotFound(err) {
+		return nil // someone else has just deleted it, and that watch event queues the Memcached again
+	}
 	if err != nil {
 		return fmt.Errorf("delete Deployment %s: %w", client.ObjectKeyFromObject(deployment), err)
 	}

@@ -174,6 +174,36 @@ func TestFinalizeKeepsTheFinalizerIfARequestFails(t *testing.T) {
 	}
 }
 
+// A deletion that the API server refuses is reported, because users see only that their Memcached doesn't go away.
+func TestRefusedDeletionIsReported(t *testing.T) {
+	g := NewWithT(t)
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: "deployments"}, "sessions", errors.New("a policy keeps it"))
+	memcached := deletedMemcached(cachev1alpha1.Finalizer)
+	available := metav1.Condition{Type: cachev1alpha1.ConditionAvailable, Status: metav1.ConditionTrue, Reason: cachev1alpha1.ReasonEnoughPods}
+	memcached.Generation, memcached.Status.Replicas, memcached.Status.Conditions = 7, 3, []metav1.Condition{available}
+	reconciler := testReconciler(t, failingDeletion(forbidden), memcached, ownedDeployment())
+	for range 2 {
+		_, err := reconciler.Reconcile(t.Context(), requestFor(memcached))
+		g.Expect(err).To(MatchError(forbidden), "the deletion must be retried, see endPods in finalizer.go")
+	}
+	g.Expect(reconciler.Get(t.Context(), client.ObjectKeyFromObject(memcached), memcached)).To(Succeed())
+	g.Expect(memcached.Finalizers).To(ContainElement(cachev1alpha1.Finalizer), "the pods are still running, see finalize in finalizer.go")
+	g.Expect(memcached.Status.Replicas).To(BeEquivalentTo(3))
+	g.Expect(memcached.Status.Conditions).To(ConsistOf(available, And(
+		HaveField("Type", cachev1alpha1.ConditionDegraded), HaveField("Status", metav1.ConditionTrue), HaveField("ObservedGeneration", BeEquivalentTo(7)),
+		HaveField("Reason", cachev1alpha1.ReasonRefused), HaveField("Message", ContainSubstring("a policy keeps it")),
+	)), "the condition Degraded must say why the Memcached can't be deleted, see reconcile in memcached_controller.go")
+	expectRecorded(g, reconciler, []string{"Warning Refused the API server refuses the deletion: " + fmt.Errorf("delete Deployment shop/sessions: %w", forbidden).Error()})
+}
+
+func TestDeleteDeploymentThatIsGone(t *testing.T) {
+	g := NewWithT(t)
+	gone := apierrors.NewNotFound(schema.GroupResource{Group: "apps", Resource: "deployments"}, "sessions")
+	reconciler := testReconciler(t, failingDeletion(gone))
+	g.Expect(reconciler.deleteDeployment(t.Context(), storedMemcached(), ownedDeployment())).To(Succeed(), "what is gone needs no deletion, see deleteDeployment in finalizer.go")
+	expectRecorded(g, reconciler, nil)
+}
+
 func TestDeleteDeployment(t *testing.T) {
 	g := NewWithT(t)
 	request := &client.DeleteOptions{}

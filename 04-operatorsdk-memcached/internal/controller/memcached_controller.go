@@ -67,12 +67,16 @@ func (r *MemcachedReconciler) Reconcile(ctx context.Context, request ctrl.Reques
 
 // reconcile does the work in order. The deletion comes first, because the API server refuses new finalizers on a
 // Memcached that is being deleted. The finalizer comes before the children, so that no deletion can miss them. If a
-// child is blocked, the status says why. After an error, the queue retries the request, unless the namespace is
-// terminating. The methods of observation, in status.go, compute the conditions, and the time until they may change
-// without a watch event.
+// child is blocked, or if the API server refuses a deletion, the status says why. After an error, the queue retries the
+// request, unless the namespace is terminating. The methods of observation, in status.go, compute the conditions, and
+// the time until they may change without a watch event.
 func (r *MemcachedReconciler) reconcile(ctx context.Context, memcached *cachev1alpha1.Memcached) (ctrl.Result, error) {
 	if !memcached.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, r.finalize(ctx, memcached)
+		err := r.finalize(ctx, memcached)
+		if blocker := refusal("deletion", err); blocker != nil {
+			err = errors.Join(r.updateStatus(ctx, memcached, refusedStatus(memcached, blocker)), err)
+		}
+		return ctrl.Result{}, err
 	}
 	if err := r.addFinalizer(ctx, memcached); err != nil {
 		return ctrl.Result{}, err
@@ -86,7 +90,7 @@ func (r *MemcachedReconciler) reconcile(ctx context.Context, memcached *cachev1a
 		return ctrl.Result{}, err
 	}
 	observed := observation{deployment: deployment, pods: podsOf(deployment, pods), blocker: blocker, now: r.Now()}
-	if err := errors.Join(r.updateStatus(ctx, memcached, observed), failed); err != nil {
+	if err := errors.Join(r.updateStatus(ctx, memcached, newStatus(memcached, observed)), failed); err != nil {
 		return ctrl.Result{}, err
 	}
 	return ctrl.Result{RequeueAfter: observed.requeueAfter()}, nil
@@ -109,13 +113,11 @@ func (r *MemcachedReconciler) listPods(ctx context.Context, memcached *cachev1al
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // updateStatus patches the status if it changes, and emits Events about the changes.
-// newStatus, in status.go, computes the status with all its conditions.
 //
 // The lock, which is the resource version in the patch, makes the API server
 // refuse a status that was computed from a stale Memcached, even if the cache only
 // lacks our own last write.
-func (r *MemcachedReconciler) updateStatus(ctx context.Context, memcached *cachev1alpha1.Memcached, observed observation) error {
-	status := newStatus(memcached, observed)
+func (r *MemcachedReconciler) updateStatus(ctx context.Context, memcached *cachev1alpha1.Memcached, status *cachev1alpha1.MemcachedStatus) error {
 	if equality.Semantic.DeepEqual(&memcached.Status, status) {
 		return nil
 	}

@@ -51,6 +51,11 @@ func createWithUID(ctx context.Context, writer client.WithWatch, object client.O
 	return writer.Create(ctx, object, options...)
 }
 
+// failingDeletion makes every deletion fail with the error.
+func failingDeletion(err error) interceptor.Funcs {
+	return interceptor.Funcs{Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error { return err }}
+}
+
 // refusingDeployments makes the creation of a Deployment fail with the error.
 func refusingDeployments(err error) interceptor.Funcs {
 	return interceptor.Funcs{Create: func(ctx context.Context, writer client.WithWatch, object client.Object, options ...client.CreateOption) error {
@@ -141,18 +146,24 @@ func TestBlockedChildIsReported(t *testing.T) {
 	tests := map[string]struct {
 		faults  interceptor.Funcs
 		objects []client.Object
+		size    int32
 		// wantReason is the reason of the condition Degraded, or "" if the status must not be written.
 		wantReason string
 		wantErr    error
 	}{
-		"the Deployment's name is taken": {objects: []client.Object{conflicting}, wantReason: cachev1alpha1.ReasonNameTaken},
-		"the Deployment is refused":      {faults: refusingDeployments(forbidden), wantReason: cachev1alpha1.ReasonRefused, wantErr: forbidden},
-		"the Deployment fails":           {faults: refusingDeployments(outage), wantErr: outage},
+		"the Deployment's name is taken": {size: 2, objects: []client.Object{conflicting}, wantReason: cachev1alpha1.ReasonNameTaken},
+		"the Deployment is refused":      {size: 2, faults: refusingDeployments(forbidden), wantReason: cachev1alpha1.ReasonRefused, wantErr: forbidden},
+		"the Deployment fails":           {size: 2, faults: refusingDeployments(outage), wantErr: outage},
+		"the removal of the budget is refused": {
+			size: 1, objects: []client.Object{ownedBudget()}, faults: failingDeletion(forbidden), wantReason: cachev1alpha1.ReasonRefused, wantErr: forbidden,
+		},
+		"the removal of the budget fails": {size: 1, objects: []client.Object{ownedBudget()}, faults: failingDeletion(outage), wantErr: outage},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			memcached := newMemcached()
+			memcached.Spec.Size = test.size
 			reconciler := testReconciler(t, test.faults, append(test.objects, memcached)...)
 			_, err := reconciler.Reconcile(t.Context(), requestFor(memcached))
 			if test.wantErr == nil {
