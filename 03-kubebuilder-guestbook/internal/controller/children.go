@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -169,9 +170,13 @@ func findBlocker(guestbook *webappv1.Guestbook, child childObject) *explanation 
 	return nil
 }
 
+// isGuestbook reports whether the owner is a Guestbook, in any version of the API: an owner reference
+// keeps the version with which it was written.
+//
 //workshop:step 3.5g
 func isGuestbook(owner *metav1.OwnerReference) bool {
-	return owner != nil && owner.Kind == "Guestbook" && owner.APIVersion == webappv1.SchemeGroupVersion.String()
+	ours := schema.GroupKind{Group: webappv1.SchemeGroupVersion.Group, Kind: "Guestbook"}
+	return owner != nil && schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind() == ours
 }
 
 // refusal returns a blocker if the API server has refused the child (forbidden, invalid, too large). For any other

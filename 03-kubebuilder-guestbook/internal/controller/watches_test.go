@@ -80,6 +80,8 @@ func TestUncontrolled(t *testing.T) {
 	owned, unowned := storedChild().object, newService(storedGuestbook())
 	g.Expect(uncontrolled(owned)).To(BeFalse(), "a Deployment that a Guestbook controls is left to Owns, see uncontrolled in watches.go")
 	g.Expect(uncontrolled(newDeployment(storedGuestbook()))).To(BeTrue(), "a Deployment whose owner reference was removed, or never set, must count as uncontrolled, see uncontrolled in watches.go")
+	owned.GetOwnerReferences()[0].APIVersion = "webapp.my.domain/v1alpha1"
+	g.Expect(uncontrolled(owned)).To(BeFalse(), "an owner reference from before a new version of the API still names a Guestbook, see isGuestbook in children.go")
 	unowned.OwnerReferences = []metav1.OwnerReference{{APIVersion: "example.org/v1", Kind: "Guestbook", Name: "web", UID: "uid-of-web", Controller: new(true)}}
 	g.Expect(uncontrolled(unowned)).To(BeTrue(), "a kind of the same name in another group is not ours")
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -191,8 +192,11 @@ func findBlocker(memcached *cachev1alpha1.Memcached, child childObject) *explana
 	return nil
 }
 
+// isMemcached reports whether the owner is a Memcached, in any version of the API: an owner reference
+// keeps the version with which it was written.
 func isMemcached(owner *metav1.OwnerReference) bool {
-	return owner != nil && owner.Kind == "Memcached" && owner.APIVersion == cachev1alpha1.SchemeGroupVersion.String()
+	ours := schema.GroupKind{Group: cachev1alpha1.SchemeGroupVersion.Group, Kind: "Memcached"}
+	return owner != nil && schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind() == ours
 }
 
 // refusal returns a blocker if the API server has refused a request (forbidden, invalid, too large). For any other

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -219,9 +220,13 @@ func findBlocker(password *secretv1.Password, secret *corev1.Secret) *blockedErr
 	return nil
 }
 
+// isPassword reports whether the owner is a Password, in any version of the API: an owner reference
+// keeps the version with which it was written.
+//
 //workshop:step 5.2c
 func isPassword(owner *metav1.OwnerReference) bool {
-	return owner != nil && owner.Kind == "Password" && owner.APIVersion == secretv1.SchemeGroupVersion.String()
+	ours := schema.GroupKind{Group: secretv1.SchemeGroupVersion.Group, Kind: "Password"}
+	return owner != nil && schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind() == ours
 }
 
 //workshop:step 5.2b

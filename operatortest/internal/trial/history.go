@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
@@ -117,7 +118,13 @@ func (t *Trial) isChild(object *unstructured.Unstructured) bool {
 		return false
 	}
 	owner := metav1.GetControllerOfNoCopy(object)
-	return owner == nil || owner.Kind == t.Sample.GetKind() && owner.APIVersion == t.Sample.GetAPIVersion()
+	return owner == nil || t.isResource(*owner)
+}
+
+// isResource reports whether an owner is of the sample's kind, in any version of the API: an operator may write another
+// version into owner references than users write into their resources.
+func (t *Trial) isResource(owner metav1.OwnerReference) bool {
+	return schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind() == t.Sample.GroupVersionKind().GroupKind()
 }
 
 // plainName returns an object's kind and name, without what differs every time.

@@ -47,6 +47,8 @@ func TestHistory(t *testing.T) {
 	}
 	ofOther := settings("other", nil)
 	ofOther.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Controller: new(true)}})
+	ofEarlier := settings("a", nil)
+	ofEarlier.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "example.com/v1beta1", Kind: "Web", Controller: new(true)}})
 	at := func(object *unstructured.Unstructured, revision string) *unstructured.Unstructured {
 		object.SetResourceVersion(revision)
 		return object
@@ -60,6 +62,10 @@ func TestHistory(t *testing.T) {
 		"nothing": {want: History{}},
 		"created once, and seen again": {
 			versions: []*unstructured.Unstructured{size("1"), size("1")},
+			want:     History{"ConfigMap <namespace>-settings was created": 1},
+		},
+		"created with an owner reference of an earlier version": {
+			versions: []*unstructured.Unstructured{ofEarlier},
 			want:     History{"ConfigMap <namespace>-settings was created": 1},
 		},
 		"created again": {

@@ -179,7 +179,7 @@ func (t *Trial) isInProgress(child *unstructured.Unstructured, resources []*unst
 // isOrphan reports whether an object's owner is a resource of the sample's kind that no longer exists.
 func (t *Trial) isOrphan(object *unstructured.Unstructured, resources []*unstructured.Unstructured) bool {
 	return slices.ContainsFunc(object.GetOwnerReferences(), func(owner metav1.OwnerReference) bool {
-		return owner.Kind == t.Sample.GetKind() && owner.APIVersion == t.Sample.GetAPIVersion() &&
+		return t.isResource(owner) &&
 			!slices.ContainsFunc(resources, func(resource *unstructured.Unstructured) bool { return resource.GetUID() == owner.UID })
 	})
 }
