@@ -90,6 +90,7 @@ func (i installed) checkDisruption(t *testing.T) {
 	g.Expect(i.selects(spread[0].LabelSelector)).To(BeTrue(), "the constraint must count the Deployment's pods")
 
 	g.Expect(i.budget.Spec.MaxUnavailable).To(HaveValue(HaveField("IntVal", BeEquivalentTo(1))))
+	g.Expect(i.budget.Spec.UnhealthyPodEvictionPolicy).To(HaveValue(Equal(policyv1.AlwaysAllow)), "replicas that aren't ready must not block a drain")
 	g.Expect(i.selects(i.budget.Spec.Selector)).To(BeTrue(), "the budget must be for the Deployment's pods")
 }
 

@@ -30,13 +30,15 @@ func TestSetBudget(t *testing.T) {
 		stays bool
 	}{
 		"nothing was changed": {change: func(*policyv1.PodDisruptionBudget) {}, stays: true},
-		"labels, annotations and a policy were added": {change: func(budget *policyv1.PodDisruptionBudget) {
+		"labels and annotations were added": {change: func(budget *policyv1.PodDisruptionBudget) {
 			budget.Labels["team"], budget.Annotations = "shop", map[string]string{"note": "of a user"}
-			budget.Spec.UnhealthyPodEvictionPolicy = new(policyv1.AlwaysAllow)
 		}, stays: true},
 		"a label is missing": {change: func(budget *policyv1.PodDisruptionBudget) { delete(budget.Labels, managedByLabel) }},
 		"all pods may be evicted": {change: func(budget *policyv1.PodDisruptionBudget) {
 			budget.Spec.MaxUnavailable = new(intstr.FromString("100%"))
+		}},
+		"pods that aren't ready may not be evicted": {change: func(budget *policyv1.PodDisruptionBudget) {
+			budget.Spec.UnhealthyPodEvictionPolicy = new(policyv1.IfHealthyBudget)
 		}},
 		"it sets minAvailable instead": {change: func(budget *policyv1.PodDisruptionBudget) {
 			budget.Spec.MaxUnavailable, budget.Spec.MinAvailable = nil, new(intstr.FromInt32(1))
@@ -49,6 +51,7 @@ func TestSetBudget(t *testing.T) {
 			g := NewWithT(t)
 			budget := newBudget(storedMemcached())
 			g.Expect(budget.Spec.Selector).NotTo(BeNil(), "see setBudget in desired.go")
+			g.Expect(budget.Spec.UnhealthyPodEvictionPolicy).To(HaveValue(Equal(policyv1.AlwaysAllow)), "pods that aren't ready must not block a drain, see setBudget in desired.go")
 			test.change(budget)
 			want := newBudget(storedMemcached())
 			if test.stays {

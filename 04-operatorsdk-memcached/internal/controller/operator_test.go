@@ -56,9 +56,10 @@ var operator = operatortest.Operator{
 		Drift: map[string]string{
 			"all pods may be evicted": `{"spec":{"maxUnavailable":"100%"}}`,
 			"no pods protected":       `{"spec":{"selector":{"matchLabels":{"app.kubernetes.io/instance":"other"}}}}`,
+			"unready pods protected":  `{"spec":{"unhealthyPodEvictionPolicy":"IfHealthyBudget"}}`,
 		},
 		Foreign: map[string]string{
-			"unready pods may be evicted": `{"spec":{"unhealthyPodEvictionPolicy":"AlwaysAllow"}}`,
+			"a note of a user": `{"metadata":{"annotations":{"note":"of a user"}}}`,
 		},
 	}},
 	// One write for the finalizer, three for the children, one for the first status, and two more for each of the two
