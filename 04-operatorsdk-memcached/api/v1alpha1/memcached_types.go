@@ -42,8 +42,8 @@ const (
 	ReasonRefused = "Refused"
 	// ReasonStalled: the Deployment reports that it makes no progress.
 	ReasonStalled = "Stalled"
-	// ReasonPodsFailing: the container of a pod of the current revision can't start, or it isn't ready and has exited
-	// several times, most recently within the last ten minutes.
+	// ReasonPodsFailing: a pod of the current revision has fitted on no node for five minutes; or its container can't
+	// start, or isn't ready and has exited several times, most recently within the last ten minutes.
 	ReasonPodsFailing = "PodsFailing"
 	// ReasonAsExpected: nothing is wrong.
 	ReasonAsExpected = "AsExpected"

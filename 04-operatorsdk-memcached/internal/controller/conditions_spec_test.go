@@ -2,6 +2,7 @@ package controller_test
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -159,6 +160,42 @@ var _ = Describe("the conditions", func() {
 		setReady(ctx, &waitForPods(ctx, memcached, 1)[0], true)
 		expectConditions(ctx, memcached, converged)
 		expectEvents(ctx, memcached, "Warning Stalled", "Normal EnoughPods")
+	}, SpecTimeout(specTimeout))
+
+	It("report pods that fit on no node when the size grows", func(ctx SpecContext) {
+		needSimulatedPods()
+		namespace := cluster.Namespace(ctx)
+		startManager(cluster.Config, testOptions(namespace))
+		memcached := newMemcached(namespace, "crowded", 1)
+		create(ctx, memcached)
+		expectConditions(ctx, memcached, converged)
+		// The two simulated nodes then have room for only two of the pods.
+		patch(ctx, getDeployment(ctx, Default, memcached), `{"spec":{"template":{"spec":{"affinity":{"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[
+			{"topologyKey":"kubernetes.io/hostname","labelSelector":{"matchLabels":{"app.kubernetes.io/instance":"crowded"}}}]}}}}}}`)
+		eventually(ctx, func(g Gomega) {
+			g.Expect(getDeployment(ctx, g, memcached).Status).To(And(HaveField("ObservedGeneration", BeNumerically(">=", 2)), HaveField("UpdatedReplicas", BeEquivalentTo(1)), HaveField("Replicas", BeEquivalentTo(1))))
+		})
+		expectConditions(ctx, memcached, converged)
+
+		patch(ctx, memcached, `{"spec":{"size":3}}`)
+		var pending []corev1.Pod
+		eventually(ctx, func(g Gomega) {
+			pending = slices.DeleteFunc(podsOf(ctx, g, memcached), func(pod corev1.Pod) bool { return pod.Spec.NodeName != "" })
+			g.Expect(pending).To(ConsistOf(HaveField("Status.Conditions", ContainElement(HaveField("Reason", corev1.PodReasonUnschedulable)))))
+		})
+		expectConditions(ctx, memcached, starting)
+		Expect(getDeployment(ctx, Default, memcached).Status.Conditions).To(ContainElement(HaveField("Reason", "NewReplicaSetAvailable")), "for the Deployment, its rollout was complete before, so it has no deadline now")
+		change := client.MergeFrom(pending[0].DeepCopy())
+		for i := range pending[0].Status.Conditions {
+			pending[0].Status.Conditions[i].LastTransitionTime = metav1.NewTime(time.Now().Add(-6 * time.Minute))
+		}
+		Expect(cluster.Client.Status().Patch(ctx, &pending[0], change)).To(Succeed())
+		expectConditions(ctx, memcached, broken("False TooFewPods", "PodsFailing"))
+		Expect(problemOf(memcached)).To(Equal("a pod can't run: it fits on no node"))
+
+		patch(ctx, memcached, `{"spec":{"size":2}}`)
+		expectConditions(ctx, memcached, converged)
+		expectEvents(ctx, memcached, "Normal EnoughPods", "Warning PodsFailing", "Normal EnoughPods")
 	}, SpecTimeout(specTimeout))
 
 	It("report a Deployment whose pods are refused", func(ctx SpecContext) {

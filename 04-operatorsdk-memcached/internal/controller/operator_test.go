@@ -71,7 +71,8 @@ var operator = operatortest.Operator{
 		"spec.memoryMegabytes": {int64(8), int64(64), int64(128)}, // 65536 would not fit on a simulated node
 		"spec.maxConnections":  {int64(16), int64(2048)},          //workshop:step 4.14b
 	},
-	// The operator requeues only after failures, with backoff, and for pods that have crashed. Simulated pods never crash.
+	// The operator requeues only after failures, with backoff, and for pods that have crashed or fit on no node. Simulated
+	// pods never crash, and the kit doesn't wait until a pod without a node counts as a failure.
 	MaxPause:  5 * time.Second,
 	Normalize: hidePodNames,
 }

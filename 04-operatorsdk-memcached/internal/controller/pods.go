@@ -15,6 +15,11 @@ const (
 	// exit. The kubelet uses the same time: it resets the back-off of a container
 	// that has run for ten minutes.
 	crashWindow = 10 * time.Minute
+	// unschedulable is the message for a pod that the scheduler finds no node for.
+	unschedulable = "it fits on no node"
+	// schedulingDeadline is how long a pod may wait for a node before that counts as
+	// a failure. A cluster autoscaler needs some minutes to add a node.
+	schedulingDeadline = 5 * time.Minute
 )
 
 // failures maps the kubelet's reasons for a waiting container to our messages.
@@ -58,6 +63,8 @@ func readyNames(pods []corev1.Pod) []string {
 // podFailure says why a pod can't run; the zero value means that it can.
 type podFailure struct {
 	message string
+	// from is when the failure starts counting, unless the pod gets a node by then. It is zero if it counts already.
+	from time.Time
 	// until is when the failure stops counting, unless the container exits again. It is zero if a watch event will
 	// announce the end of the failure.
 	until time.Time
@@ -71,27 +78,33 @@ type podFailure struct {
 func failureAmong(pods []corev1.Pod, revision string, now time.Time) (message string, requeueAfter time.Duration) {
 	for i := range pods {
 		failure := failureOf(&pods[i])
-		left := failure.until.Sub(now)
+		wait, left := failure.from.Sub(now), failure.until.Sub(now)
 		isOver := !failure.until.IsZero() && left <= 0
 		if failure.message == "" || isOver || revisionOf(&pods[i]) != revision {
 			continue
 		}
-		if message == "" || failure.message < message {
+		if wait <= 0 && (message == "" || failure.message < message) {
 			message = failure.message
 		}
-		if left > 0 && (requeueAfter == 0 || left < requeueAfter) {
-			requeueAfter = left
+		if change := max(wait, left); change > 0 && (requeueAfter == 0 || change < requeueAfter) {
+			requeueAfter = change
 		}
 	}
 	return message, requeueAfter
 }
 
-// failureOf says why a pod can't run. Between two back-offs, a crashing container runs for a
-// moment. It has recovered only if it is ready, or hasn't exited for crashWindow. The restart
+// failureOf says why a pod can't run. A pod without a node counts after schedulingDeadline. The Deployment's own
+// deadline is only for rollouts, not for pods that are added later. Between two back-offs, a crashing container runs
+// for a moment. It has recovered only if it is ready, or hasn't exited for crashWindow. The restart
 // count can't tell, because it is never reset.
 //
 //workshop:step 4.11a
 func failureOf(pod *corev1.Pod) podFailure {
+	for _, condition := range pod.Status.Conditions {
+		if isUnschedulable(condition) {
+			return podFailure{message: unschedulable, from: condition.LastTransitionTime.Add(schedulingDeadline)}
+		}
+	}
 	for _, container := range pod.Status.ContainerStatuses {
 		last := container.LastTerminationState.Terminated
 		switch {
@@ -112,6 +125,11 @@ func isTerminating(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
+// isUnschedulable reports whether the condition says that the scheduler has found no node for the pod.
+func isUnschedulable(condition corev1.PodCondition) bool {
+	return condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse && condition.Reason == corev1.PodReasonUnschedulable
+}
+
 func isReady(pod *corev1.Pod) bool {
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.PodReady {
@@ -130,8 +148,12 @@ func keepEssentials(object any) (any, error) {
 	}
 	kept := corev1.PodStatus{Phase: pod.Status.Phase}
 	for _, condition := range pod.Status.Conditions {
-		if condition.Type == corev1.PodReady {
-			kept.Conditions = []corev1.PodCondition{{Type: condition.Type, Status: condition.Status}}
+		switch {
+		case condition.Type == corev1.PodReady:
+			kept.Conditions = append(kept.Conditions, corev1.PodCondition{Type: condition.Type, Status: condition.Status})
+		case isUnschedulable(condition):
+			condition.Message = ""
+			kept.Conditions = append(kept.Conditions, condition)
 		}
 	}
 	for _, status := range pod.Status.ContainerStatuses {

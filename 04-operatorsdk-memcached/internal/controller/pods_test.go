@@ -131,7 +131,7 @@ func TestFailureBetweenCrashes(t *testing.T) {
 		want podFailure
 	}{
 		"it has crashed once, and is not ready yet":     {pod: crashed(storedPod("a"), 1, noon)},
-		"it has crashed twice, and is not ready":        {pod: crashed(storedPod("a"), 2, noon), want: podFailure{crashing, noon.Add(10 * time.Minute)}},
+		"it has crashed twice, and is not ready":        {pod: crashed(storedPod("a"), 2, noon), want: podFailure{message: crashing, until: noon.Add(10 * time.Minute)}},
 		"it has crashed twice, and waits for a restart": {pod: waiting(crashed(storedPod("a"), 2, noon), "CrashLoopBackOff"), want: podFailure{message: crashing}},
 		"its next image can't be pulled":                {pod: waiting(crashed(storedPod("a"), 2, noon), "ErrImagePull"), want: podFailure{message: failures["ErrImagePull"]}},
 		"it has recovered": {pod: func() corev1.Pod {
@@ -162,11 +162,46 @@ func crashed(pod corev1.Pod, restarts int32, ended time.Time) corev1.Pod {
 	return pod
 }
 
+// unscheduled returns the pod before it has a node: the scheduler has found none that it fits on since the given time.
+func unscheduled(pod corev1.Pod, since time.Time) corev1.Pod {
+	pod.Status = corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{
+		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
+		Message: "0/2 nodes are available", LastTransitionTime: metav1.NewTime(since),
+	}}}
+	return pod
+}
+
+func TestFailureOfAPodWithoutANode(t *testing.T) {
+	changed := func(change func(*corev1.PodCondition)) corev1.Pod {
+		pod := unscheduled(storedPod("a"), noon)
+		change(&pod.Status.Conditions[0])
+		return pod
+	}
+	tests := map[string]struct {
+		pod  corev1.Pod
+		want podFailure
+	}{
+		"it fits on no node":                  {pod: unscheduled(storedPod("a"), noon), want: podFailure{message: unschedulable, from: noon.Add(5 * time.Minute)}},
+		"it has a node":                       {pod: storedPod("a")},
+		"it fits on a node now":               {pod: changed(func(condition *corev1.PodCondition) { condition.Status = corev1.ConditionTrue })},
+		"it must not be scheduled yet":        {pod: changed(func(condition *corev1.PodCondition) { condition.Reason = corev1.PodReasonSchedulingGated })},
+		"another condition names this reason": {pod: changed(func(condition *corev1.PodCondition) { condition.Type = "example.com/Quota" })},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			NewWithT(t).Expect(failureOf(&test.pod)).To(Equal(test.want), "see failureOf in pods.go")
+		})
+	}
+}
+
 func TestFailureAmong(t *testing.T) {
-	const pull, again = "its image can't be pulled", "its container keeps crashing"
+	const pull, again, room = "its image can't be pulled", "its container keeps crashing", "it fits on no node"
 	revision := newRevision(storedMemcached(), DefaultImage)
 	minutesAgo := func(name string, minutes time.Duration) corev1.Pod {
 		return crashed(storedPod(name), 2, noon.Add(-minutes*time.Minute))
+	}
+	waitsFor := func(name string, minutes time.Duration) corev1.Pod {
+		return unscheduled(storedPod(name), noon.Add(-minutes*time.Minute))
 	}
 	tests := map[string]struct {
 		pods []corev1.Pod
@@ -186,6 +221,11 @@ func TestFailureAmong(t *testing.T) {
 		"a pod crashed recently":                       {pods: []corev1.Pod{minutesAgo("a", 9)}, want: again, wantLook: time.Minute},
 		"two pods crashed recently":                    {pods: []corev1.Pod{minutesAgo("a", 2), minutesAgo("b", 6)}, want: again, wantLook: 4 * time.Minute},
 		"a pod of a former revision crashed":           {pods: []corev1.Pod{ofOldRevision(minutesAgo("a", 9))}},
+		"a pod has fitted on no node for a minute":     {pods: []corev1.Pod{storedPod("a"), waitsFor("b", 1)}, wantLook: 4 * time.Minute},
+		"a pod has fitted on no node for five minutes": {pods: []corev1.Pod{storedPod("a"), waitsFor("b", 5)}, want: room},
+		"two pods fit on no node":                      {pods: []corev1.Pod{waitsFor("a", 6), waitsFor("b", 2)}, want: room, wantLook: 3 * time.Minute},
+		"a pod of a former revision fits on no node":   {pods: []corev1.Pod{ofOldRevision(waitsFor("a", 2)), ofOldRevision(waitsFor("b", 9))}},
+		"one crashed recently, another fits nowhere":   {pods: []corev1.Pod{minutesAgo("a", 9), waitsFor("b", 2)}, want: again, wantLook: time.Minute},
 		"one crashed recently, another fails for good": {pods: []corev1.Pod{minutesAgo("a", 9), waiting(storedPod("b"), "ErrImagePull")}, want: again, wantLook: time.Minute},
 	}
 	for name, test := range tests {
@@ -233,6 +273,7 @@ func TestKeepEssentials(t *testing.T) {
 		"a pod that fails":            func(pod *corev1.Pod) { *pod = waiting(*pod, "CrashLoopBackOff") },
 		"a pod that crashes":          func(pod *corev1.Pod) { *pod = crashed(*pod, 2, noon) },
 		"a pod that waits":            func(pod *corev1.Pod) { *pod = waiting(*pod, "ContainerCreating") },
+		"a pod that fits on no node":  func(pod *corev1.Pod) { pod.Status = unscheduled(*pod, noon).Status },
 		"a pod without conditions":    func(pod *corev1.Pod) { pod.Status.Conditions = nil },
 		"a pod without annotations":   func(pod *corev1.Pod) { pod.Annotations = nil },
 		"an evicted pod":              func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed },
@@ -265,7 +306,8 @@ func TestKeepEssentials(t *testing.T) {
 			g.Expect(kept.Finalizers).To(BeEmpty())
 			g.Expect(kept.Annotations).NotTo(HaveKey("note"))
 			g.Expect(kept.Status.PodIP).To(BeEmpty())
-			g.Expect(len(kept.Status.Conditions)).To(BeNumerically("<=", 1), "only one condition is read")
+			g.Expect(len(kept.Status.Conditions)).To(BeNumerically("<=", 1), "only one condition of each pod is read")
+			g.Expect(kept.Status.Conditions).NotTo(ContainElement(HaveField("Message", Not(BeEmpty()))), "no condition's message is read")
 			for _, status := range kept.Status.ContainerStatuses {
 				g.Expect(status.State.Running).To(BeNil(), "only the state Waiting is read")
 				g.Expect(status.State.Waiting).To(Or(BeNil(), HaveField("Message", BeEmpty())), "of the state Waiting, only the reason is read")

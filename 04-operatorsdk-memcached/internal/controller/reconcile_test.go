@@ -197,6 +197,28 @@ func TestReconcileReturnsErrorsDespiteABlocker(t *testing.T) {
 	g.Expect(memcached.Status.Conditions).To(ContainElement(And(HaveField("Type", cachev1alpha1.ConditionDegraded), HaveField("Reason", cachev1alpha1.ReasonNameTaken))))
 }
 
+// The Deployment reports no problem in this case: once a rollout is complete, it has no deadline.
+func TestReconcileRequeuesUntilAPodWithoutANodeCounts(t *testing.T) {
+	g := NewWithT(t)
+	memcached := newMemcached()
+	pod := unscheduled(storedPod("sessions-1"), noon.Add(-time.Minute))
+	pod.ResourceVersion = ""
+	reconciler := testReconciler(t, interceptor.Funcs{}, memcached, &pod)
+	now := noon
+	reconciler.Now = func() time.Time { return now }
+	for _, step := range []struct {
+		degraded bool
+		requeue  time.Duration
+	}{{false, 4 * time.Minute}, {true, 0}} {
+		result, err := reconciler.Reconcile(t.Context(), requestFor(memcached))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(reconciler.Get(t.Context(), client.ObjectKeyFromObject(memcached), memcached)).To(Succeed())
+		g.Expect(meta.IsStatusConditionTrue(memcached.Status.Conditions, cachev1alpha1.ConditionDegraded)).To(Equal(step.degraded), "a pod that has fitted on no node for five minutes must be reported, and not earlier, see problem in status.go")
+		g.Expect(result.RequeueAfter).To(Equal(step.requeue), "no watch event announces that five minutes have passed, see requeueAfter in status.go")
+		now = now.Add(result.RequeueAfter)
+	}
+}
+
 func TestReconcileRequeuesUntilACrashNoLongerCounts(t *testing.T) {
 	g := NewWithT(t)
 	memcached := newMemcached()

@@ -27,6 +27,7 @@ func TestVisiblyChanged(t *testing.T) {
 		"it is being deleted":            {change: func(pod *corev1.Pod) { pod.DeletionTimestamp = &now }, want: true},
 		"it was evicted":                 {change: func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed }, want: true},
 		"its container crashes again":    {change: func(pod *corev1.Pod) { pod.Status = waitingStatus(*pod, "CrashLoopBackOff") }, want: true},
+		"it fits on no node":             {change: func(pod *corev1.Pod) { pod.Status.Conditions[0] = unscheduled(*pod, noon).Status.Conditions[0] }, want: true},
 		"its revision changes":           {change: func(pod *corev1.Pod) { pod.Annotations[revisionAnnotation] = "other" }, want: true},
 	}
 	for name, test := range tests {
