@@ -9,10 +9,12 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/types"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 
 	"example.com/operator-workshop/06-kluster-digitalocean/internal/cloud"
@@ -290,6 +292,32 @@ func TestReleaseEndsWithTheKlustersFinalizer(t *testing.T) {
 	g.Expect(r.secret(t).Finalizers).To(ConsistOf("inspirit941.dev/kluster-of-another"), "see unprotectSecrets in token.go")
 	g.Expect(r.live(t).Finalizers).To(ConsistOf("example.com/theirs"), "see removeFinalizer in metadata.go")
 	g.Expect(kluster.Finalizers).To(HaveLen(2), "the cache's own object must not be changed")
+}
+
+func TestReleaseThatIsRefusedIsReported(t *testing.T) {
+	g := NewWithT(t)
+	kluster := recordedKluster()
+	kluster.DeletionTimestamp = &metav1.Time{Time: time.Now()}
+	kluster.Status.KlusterID = "id-of-front"
+	deleted := metav1.Condition{Type: klusterv1alpha1.ConditionProvisioned, Status: metav1.ConditionFalse, Reason: klusterv1alpha1.ReasonDeleted}
+	kluster.Status.Conditions = []metav1.Condition{deleted}
+	r := newTrial(t, kluster)
+	protect(t, r, kluster)
+	var forbidden error = apierrors.NewForbidden(corev1.Resource("secrets"), "digitalocean", errors.New("a policy"))
+	r.kube.PrependReactor("patch", "secrets", failing(&forbidden))
+	for range 2 * failureThreshold {
+		r.queue.AddRateLimited(cache.MetaObjectToName(kluster))
+		g.Expect(r.step(t)).To(MatchError(forbidden), "the release must be retried, see patchTokenFinalizer in token.go")
+	}
+	g.Expect(r.ready(t)).To(And(HaveField("Reason", klusterv1alpha1.ReasonSecretRefused), HaveField("Message", ContainSubstring(`"digitalocean"`))),
+		"users must learn why the Kluster stays, see reconcile in reconcile.go")
+	conditions := r.live(t).Status.Conditions
+	g.Expect(conditions).To(ContainElement(And(HaveField("Type", klusterv1alpha1.ConditionProvisioned), HaveField("Reason", klusterv1alpha1.ReasonDeleted))),
+		"the cluster is still gone, see provisionedCondition in status.go")
+	g.Expect(conditions).NotTo(ContainElement(HaveField("Type", klusterv1alpha1.ConditionCredentialsReady)), "the token was not used, see credentialsCondition in status.go")
+	forbidden = nil
+	g.Expect(r.step(t)).To(Succeed())
+	g.Expect(r.live(t).Finalizers).To(BeEmpty(), "see release in deletion.go")
 }
 
 func TestReleaseReportsAClusterThatStays(t *testing.T) {

@@ -69,7 +69,7 @@ func (c *controller) reconcile(ctx context.Context, key cache.ObjectName) (time.
 	}
 	//workshop:step 6.13c
 	if finished {
-		return 0, c.release(ctx, kluster)
+		return c.report(ctx, kluster, observation{}, result{}, c.release(ctx, kluster))
 	}
 	//workshop:until 6.7a return 0, nil
 	//workshop:step 6.7a

@@ -126,7 +126,8 @@ func readyCondition(next result) *metav1.Condition {
 	return newCondition(klusterv1alpha1.ConditionReady, status, next.reason, next.message)
 }
 
-// credentialsCondition returns nil if the Kluster is paused, because then the operator doesn't use the token.
+// credentialsCondition returns nil if the Kluster is paused, or blocked before its account is known, because then the
+// operator hasn't used the token.
 //
 //workshop:step 6.11b
 func credentialsCondition(kluster *klusterv1alpha1.Kluster, observed observation, next result, blocking *blockedError) *metav1.Condition {
@@ -137,6 +138,8 @@ func credentialsCondition(kluster *klusterv1alpha1.Kluster, observed observation
 		return newCondition(klusterv1alpha1.ConditionCredentialsReady, metav1.ConditionFalse, next.reason, next.message)
 	case observed.cluster == nil && next.reason == klusterv1alpha1.ReasonUnavailable:
 		return newCondition(klusterv1alpha1.ConditionCredentialsReady, metav1.ConditionUnknown, next.reason, "it is unknown whether the cloud accepts the token")
+	case blocking != nil && observed.account == "":
+		return nil
 	}
 	message := fmt.Sprintf("the cloud accepts the token under the key %q of Secret %q", kluster.Spec.TokenSecret.Key, kluster.Spec.TokenSecret.Name)
 	if observed.tokenSecret != nil && observed.tokenSecret.DeletionTimestamp != nil {
@@ -146,8 +149,8 @@ func credentialsCondition(kluster *klusterv1alpha1.Kluster, observed observation
 }
 
 // provisionedCondition keeps the condition True until the Kluster is deleted and its cluster is gone: the condition
-// says that the cluster has run, not that it is still running. The function returns nil if no cluster was requested, or
-// if the Kluster is paused.
+// says that the cluster has run, not that it is still running. Once the cluster is gone, the condition stays as it is. The
+// function returns nil if no cluster was requested, or if the Kluster is paused.
 //
 //workshop:step 6.11b
 func provisionedCondition(kluster *klusterv1alpha1.Kluster, observed observation, next result) *metav1.Condition {
@@ -157,7 +160,7 @@ func provisionedCondition(kluster *klusterv1alpha1.Kluster, observed observation
 		return newCondition(klusterv1alpha1.ConditionProvisioned, metav1.ConditionFalse, klusterv1alpha1.ReasonDeleted, deletedMessage)
 	case next.reason == klusterv1alpha1.ReasonPaused || !mayHaveCluster(kluster):
 		return nil
-	case last != nil && last.Status == metav1.ConditionTrue:
+	case last != nil && (last.Status == metav1.ConditionTrue || last.Reason == klusterv1alpha1.ReasonDeleted):
 		return newCondition(last.Type, last.Status, last.Reason, last.Message)
 	case wasProvisioned(observed.cluster) && observed.cluster.IsOwnedBy(ownerOf(kluster)):
 		return newCondition(klusterv1alpha1.ConditionProvisioned, metav1.ConditionTrue, klusterv1alpha1.ReasonRunning, "the cluster has been made")

@@ -81,6 +81,7 @@ func TestNewConditions(t *testing.T) {
 		"the name is taken":                {observed: observation{account: "acme"}, blocking: blocked("NameTaken", "exists"), wantReady: "False NameTaken", wantProvisioned: "False Provisioning", wantCredentials: "True TokenAccepted"},
 		"there is no room for a Secret":    {observed: observedCluster(cloud.StateRunning), blocking: blocked("SecretRefused", "quota"), wantReady: "False SecretRefused", wantProvisioned: "True Running", wantCredentials: "True TokenAccepted"},
 		"the cluster is another Kluster's": {observed: theirs, blocking: blocked("NotOwned", "not ours"), wantReady: "False NotOwned", wantProvisioned: "False Provisioning", wantCredentials: "True TokenAccepted"},
+		"its Secret can't be released":     {blocking: blocked("SecretRefused", "policy"), wantReady: "False SecretRefused", wantProvisioned: "False Provisioning"},
 		"it is paused":                     {reason: "Paused", wantReady: "Unknown Paused"},
 	}
 	for name, test := range tests {

@@ -103,10 +103,6 @@ func (c *controller) protectSecret(ctx context.Context, kluster *klusterv1alpha1
 			return secret, blockedByToken(klusterv1alpha1.ReasonTokenMissing, "Secret %q is being deleted: create another one, and name that", secret.Name)
 		}
 		protected, err := c.patchTokenFinalizer(ctx, kluster, secret.ObjectMeta, "finalizers")
-		if isRefusal(err) {
-			message := fmt.Sprintf("the API server refuses the finalizer on Secret %q", secret.Name)
-			return secret, &blockedError{reason: klusterv1alpha1.ReasonSecretRefused, message: message, transient: err}
-		}
 		if err != nil {
 			return secret, err
 		}
@@ -159,7 +155,8 @@ func (c *controller) unprotectSecrets(ctx context.Context, kluster *klusterv1alp
 
 // patchTokenFinalizer adds or removes the finalizer, depending on the directive. A strategic merge patch contains only
 // the element that changes, so the operator can patch one Secret for many Klusters at the same time without a conflict.
-// The UID makes the API server refuse the patch if another Secret has since been created under the same name.
+// The UID makes the API server refuse the patch if another Secret has since been created under the same name. A refusal
+// is a transient blockedError.
 //
 //workshop:step 6.7c
 func (c *controller) patchTokenFinalizer(ctx context.Context, kluster *klusterv1alpha1.Kluster, secret metav1.ObjectMeta, directive string) (*corev1.Secret, error) {
@@ -171,8 +168,13 @@ func (c *controller) patchTokenFinalizer(ctx context.Context, kluster *klusterv1
 	}
 	patched, err := c.clients.kube.CoreV1().Secrets(secret.Namespace).
 		Patch(ctx, secret.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{FieldManager: programName})
-	if err != nil {
-		return nil, fmt.Errorf("patch the finalizers of Secret %s/%s: %w", secret.Namespace, secret.Name, err)
+	if err == nil {
+		return patched, nil
 	}
-	return patched, nil
+	err = fmt.Errorf("patch the finalizers of Secret %s/%s: %w", secret.Namespace, secret.Name, err)
+	if isRefusal(err) {
+		message := fmt.Sprintf("the API server refuses a change of the finalizers of Secret %q", secret.Name)
+		return nil, &blockedError{reason: klusterv1alpha1.ReasonSecretRefused, message: message, transient: err}
+	}
+	return nil, err
 }
