@@ -123,7 +123,7 @@ func TestRemoveDeployment(t *testing.T) {
 			} else {
 				g.Expect(err).To(MatchError(test.wantErr), "see removeDeployment in sync.go")
 			}
-			if test.wantErr == errStaleCache {
+			if errors.Is(test.wantErr, errStaleCache) {
 				g.Expect(s.kube.Actions()).To(BeEmpty(), "a stale cache must not lead to a deletion")
 				return
 			}

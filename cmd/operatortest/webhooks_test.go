@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -175,8 +176,11 @@ func (r *noteReconciler) Reconcile(ctx context.Context, request reconcile.Reques
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	text, _, err := unstructured.NestedString(note.Object, "spec", "text")
-	if err != nil || text == "" {
-		return reconcile.Result{}, fmt.Errorf("the webhook has set no text (%v)", err)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if text == "" {
+		return reconcile.Result{}, errors.New("the webhook has set no text")
 	}
 	wanted := map[string]string{"text": text}
 	made := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{

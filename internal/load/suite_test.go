@@ -99,8 +99,12 @@ func callReady(ctx context.Context, writer client.Client, gauge *unstructured.Un
 	if gauge.GetName() != "gauge-1" {
 		return nil
 	}
-	if err := writer.Status().Update(ctx, outdated); !apierrors.IsConflict(err) {
-		return fmt.Errorf("expected a conflict, found %v", err)
+	err := writer.Status().Update(ctx, outdated)
+	if err == nil {
+		return errors.New("expected a conflict, but the outdated status was written")
+	}
+	if !apierrors.IsConflict(err) {
+		return fmt.Errorf("expected a conflict: %w", err)
 	}
 	return nil
 }
