@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -17,6 +18,14 @@ import (
 )
 
 var _ = Describe("the children", func() {
+	It("are corrected as soon as someone changes the Deployment", func(ctx SpecContext) {
+		expectCorrected(ctx, appsv1.SchemeGroupVersion.WithKind("Deployment"))
+	}, SpecTimeout(specTimeout))
+
+	It("are corrected as soon as someone changes the Service", func(ctx SpecContext) {
+		expectCorrected(ctx, corev1.SchemeGroupVersion.WithKind("Service"))
+	}, SpecTimeout(specTimeout))
+
 	It("are created again after they, or the objects that blocked them, have been deleted", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		startManager(cluster.Config, testOptions(namespace))
@@ -44,6 +53,30 @@ var _ = Describe("the children", func() {
 		})
 	}, SpecTimeout(specTimeout))
 })
+
+// expectCorrected removes a label from a Guestbook's child, which changes no pod, and waits until it is back.
+func expectCorrected(ctx context.Context, kind schema.GroupVersionKind) {
+	GinkgoHelper()
+	namespace := cluster.Namespace(ctx)
+	startManager(cluster.Config, testOptions(namespace))
+	guestbook := newGuestbook(namespace, "changed", 1)
+	create(ctx, newSettings(namespace, "page-settings", "Welcome"), guestbook)
+	getChild := func(g Gomega) *metav1.PartialObjectMetadata {
+		child := &metav1.PartialObjectMetadata{}
+		child.SetGroupVersionKind(kind)
+		g.Expect(cluster.Client.Get(ctx, client.ObjectKeyFromObject(guestbook), child)).To(Succeed(), "the %s must be created, see applyChildren in children.go", kind.Kind)
+		return child
+	}
+	eventually(ctx, func(g Gomega) { getChild(g) })
+	countReconcilesAtRest(ctx) // from now on, only the change below can queue the Guestbook
+
+	change := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"app.kubernetes.io/managed-by":null}}}`))
+	Expect(cluster.Client.Patch(ctx, getChild(Default), change)).To(Succeed())
+	eventually(ctx, func(g Gomega) {
+		g.Expect(getChild(g).Labels).To(HaveKeyWithValue("app.kubernetes.io/managed-by", "guestbook-controller"),
+			"the %s lost a label, and that event must queue the Guestbook, see SetupWithManager in watches.go and patch in children.go", kind.Kind)
+	})
+}
 
 // expectService waits until the Guestbook has a new Service in place of the deleted one.
 func expectService(ctx context.Context, guestbook *webappv1.Guestbook, deleted types.UID) *corev1.Service {

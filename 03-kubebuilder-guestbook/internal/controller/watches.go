@@ -39,8 +39,8 @@ func (r *GuestbookReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(controllerName).
 		For(&webappv1.Guestbook{}).
-		Owns(&appsv1.Deployment{}).                                                                     //workshop:step 3.6a
-		Owns(&corev1.Service{}).                                                                        //workshop:step 3.6a
+		Owns(&appsv1.Deployment{}).                                                                     //workshop:step 3.5i
+		Owns(&corev1.Service{}).                                                                        //workshop:step 3.5j
 		Watches(&appsv1.Deployment{}, &handler.EnqueueRequestForObject{}, ofOthers).                    //workshop:step 3.6a
 		Watches(&corev1.Service{}, &handler.EnqueueRequestForObject{}, ofOthers).                       //workshop:step 3.6a
 		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.guestbooksWith), newContent). //workshop:step 3.6c
