@@ -135,12 +135,16 @@ func (c *Copy) runTests(ctx context.Context, binary, pkg string, args []string) 
 // garbage until they use 1 GiB, which saves more than a fifth of their CPU time. The caller's own settings take precedence.
 func Environment() []string { return append([]string{"GOGC=1600", "GOMEMLIMIT=1GiB"}, os.Environ()...) }
 
+// unoptimized makes the go command compile the copy's packages without optimizations. That is faster, and the stack of a
+// hang then has the right lines, even in an empty loop.
+const unoptimized = "-gcflags=./...=-N -l"
+
 // compile builds a package's test binary, or returns the compiler's messages if the package does not compile. Go does
 // not rebuild an up-to-date binary, so a step's checks of one package compile it only once.
 func (c *Copy) compile(ctx context.Context, pkg, overlay string) (binary, message string, err error) {
 	binary = filepath.Join(filepath.Dir(overlay), "binaries", filepath.FromSlash(pkg), "course.test")
-	// The compiler is faster without optimizing the package, and the linker without debug information.
-	command := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-gcflags=-N -l", "-ldflags=-w", "-overlay="+overlay, "-o="+binary, pkg)
+	// The linker is faster without debug information.
+	command := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", unoptimized, "-ldflags=-w", "-overlay="+overlay, "-o="+binary, pkg)
 	command.Dir, command.Env = c.Path, append(Environment(), "CGO_ENABLED=0")
 	output, err := command.CombinedOutput()
 	if ctx.Err() != nil {
@@ -162,7 +166,7 @@ func (c *Copy) compile(ctx context.Context, pkg, overlay string) (binary, messag
 // build compiles the copy. It returns the compiler's messages, or "" if there are none.
 func (c *Copy) build(ctx context.Context) (message string, err error) {
 	// Unlike go build, this doesn't link the programs. Linking takes longer than compiling what has changed.
-	command := exec.CommandContext(ctx, "go", "list", "-export", "./...")
+	command := exec.CommandContext(ctx, "go", "list", "-export", unoptimized, "./...")
 	command.Dir, command.Env = c.Path, append(Environment(), "CGO_ENABLED=0")
 	var stderr bytes.Buffer
 	command.Stderr = &stderr

@@ -3,7 +3,6 @@ package exercise
 import (
 	"fmt"
 	"io/fs"
-	"os"
 	"path"
 	"regexp"
 	"strings"
@@ -31,7 +30,7 @@ func (c *Copy) ended(output string) (place, description string) {
 			if !c.isOwn(match[2]) {
 				continue
 			}
-			place = c.relative(match[2]) + ":" + c.lineInFunction(match[2], match[3], match[1])
+			place = c.relative(match[2]) + ":" + match[3]
 			stack := strings.ReplaceAll(firstLines(block, mostFrames), c.Path, c.name())
 			return place, fmt.Sprintf("%s: see %s\n%s\n%s", why, place, panicMessage(output), stack)
 		}
@@ -48,24 +47,6 @@ func panicMessage(output string) string {
 	}
 	message, _, _ := strings.Cut(output[at[0]:], "\n\n")
 	return firstLines(message, mostFrames)
-}
-
-// lineInFunction returns the line of a frame. For an empty loop, the compiler may lose the line and record line 1
-// instead. In that case, lineInFunction returns the line where the function's declaration, including its comment,
-// begins.
-func (c *Copy) lineInFunction(file, line, function string) string {
-	content, err := os.ReadFile(file)
-	if err != nil || line != "1" {
-		return line
-	}
-	_, name, _ := strings.Cut(strings.TrimSuffix(path.Base(function), "(...)"), ".")
-	name, _, _ = strings.Cut(strings.NewReplacer("(*", "", ")", "").Replace(name), ".func")
-	declared, err := byName(content)
-	found, is := declared[name]
-	if err != nil || !is {
-		return line
-	}
-	return fmt.Sprint(1 + strings.Count(string(content[:found.start]), "\n"))
 }
 
 // progressReport says where goroutines were at one moment during a spec.
@@ -103,7 +84,7 @@ func (c *Copy) stuck(progress [][]progressReport) (place, description string) {
 				busy[call.Function] = true
 				seen[call.Function]++
 				if n := seen[call.Function]; n > 1 && n > len(reports)/2 {
-					place = c.relative(call.Filename) + ":" + c.lineInFunction(call.Filename, fmt.Sprint(call.Line), call.Function)
+					place = c.relative(call.Filename) + ":" + fmt.Sprint(call.Line)
 					return place, fmt.Sprintf("meanwhile, a goroutine did not leave %s (%s): see %s", path.Base(call.Function), goroutine.State, place)
 				}
 			}
