@@ -30,7 +30,7 @@ var depotKind = gadgetKind.GroupVersion().WithKind("Depot")
 const sizeAnnotation = "test.example.com/size"
 
 // depotReconciler is a correct operator for a cluster-scoped kind: for each Depot, it maintains a ClusterRole, and a
-// ConfigMap in the operator's namespace.
+// ConfigMap in the operator's namespace. It reports a refused child only with a Warning event.
 type depotReconciler struct {
 	client.Client
 	recorder  events.EventRecorder
@@ -49,9 +49,8 @@ func depotOperator() operatortest.Operator {
 		},
 		MaxWrites: 3, // for the ConfigMap, the ClusterRole and the status
 		LeftOut: map[string]string{
-			"least-privilege/create events.events.k8s.io": "it emits Events only about name conflicts",
-			"least-privilege/patch events.events.k8s.io":  "it emits Events only about name conflicts",
-			"misoperation/report":                         "it reports only name conflicts",
+			"least-privilege/create events.events.k8s.io": "it emits Events only about name conflicts and refused children",
+			"least-privilege/patch events.events.k8s.io":  "it emits Events only about name conflicts and refused children",
 			namespaceDeletion.name:                        "a Depot is in no namespace",
 		},
 	}
@@ -97,6 +96,9 @@ func (r *depotReconciler) Reconcile(ctx context.Context, request reconcile.Reque
 	for _, child := range []client.Object{&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace}}, &rbacv1.ClusterRole{}} {
 		child.SetName(depot.GetName())
 		refusal, err := r.apply(ctx, depot, child)
+		if apierrors.IsForbidden(err) {
+			r.recorder.Eventf(depot, nil, corev1.EventTypeWarning, "Refused", "Reconcile", "%s", err)
+		}
 		if err != nil {
 			return reconcile.Result{}, err
 		}

@@ -180,17 +180,17 @@ func reports(ctx context.Context, t *trial.Trial, resource *unstructured.Unstruc
 	if byStatus == nil || t.LeftOut("misoperation/report") {
 		return nil
 	}
-	warned, err := hasWarning(ctx, t, func(event eventsv1.Event) bool { return event.Regarding.UID == resource.GetUID() })
+	warned, err := hasWarning(ctx, t, t.EventsNamespace(), func(event eventsv1.Event) bool { return event.Regarding.UID == resource.GetUID() })
 	if err == nil && !warned {
 		err = fmt.Errorf("there is no Warning event, and %w", byStatus)
 	}
 	return err
 }
 
-// hasWarning reports whether there is a matching Warning event in the trial's namespace.
-func hasWarning(ctx context.Context, t *trial.Trial, match func(eventsv1.Event) bool) (bool, error) {
+// hasWarning reports whether there is a matching Warning event in a namespace.
+func hasWarning(ctx context.Context, t *trial.Trial, namespace string, match func(eventsv1.Event) bool) (bool, error) {
 	events := &eventsv1.EventList{}
-	if err := t.Cluster.Admin.List(ctx, events, client.InNamespace(t.Namespace)); err != nil {
+	if err := t.Cluster.Admin.List(ctx, events, client.InNamespace(namespace)); err != nil {
 		return false, fmt.Errorf("list the events: %w", err)
 	}
 	return slices.ContainsFunc(events.Items, func(event eventsv1.Event) bool {

@@ -31,7 +31,7 @@ func podsRefused(ctx context.Context, t *trial.Trial) error {
 	}
 	refused := func(event eventsv1.Event) bool { return strings.Contains(event.Note, trial.QuotaName) }
 	err = t.Within(ctx, t.Operator.Timeout, "a quota to refuse a pod, or the spec to be met without pods", func(ctx context.Context) error {
-		if warned, err := hasWarning(ctx, t, refused); warned || err != nil {
+		if warned, err := hasWarning(ctx, t, t.Namespace, refused); warned || err != nil {
 			return err
 		}
 		return errors.Join(t.Get(ctx, resource), t.Met(resource), t.Complete(ctx, resource))
