@@ -161,8 +161,8 @@ func (t *Trial) disclosures(ctx context.Context) error {
 }
 
 // readable returns the texts that must contain no value of a Secret: the operators' logs, the Events in the trial's
-// namespace, the resources, all objects of the children's kinds, and the objects of other kinds that the operators
-// created. It leaves out what Prepare created. Of a Secret, only the labels and annotations count.
+// namespace and about its cluster-scoped objects, the resources, all objects of the children's kinds, and the objects of
+// other kinds that the operators created. It leaves out what Prepare created. Of a Secret, only the labels and annotations count.
 func (t *Trial) readable(ctx context.Context) (map[string]string, error) {
 	texts := map[string]string{}
 	for i, operator := range t.instances {
@@ -176,18 +176,44 @@ func (t *Trial) readable(ctx context.Context) (map[string]string, error) {
 	for kind := range made {
 		kinds = append(kinds, kind)
 	}
+	objects, err := t.clusterEvents(ctx)
+	if err != nil {
+		return nil, err
+	}
 	for _, kind := range kinds {
-		objects, err := t.List(ctx, kind)
+		listed, err := t.List(ctx, kind)
 		if err != nil {
 			return nil, err
 		}
-		for _, object := range objects {
-			if !t.Foreign[object.GetUID()] {
-				texts[object.GetKind()+" "+object.GetName()] = leavesOf(published(object))
-			}
+		objects = append(objects, listed...)
+	}
+	for _, object := range objects {
+		if !t.Foreign[object.GetUID()] {
+			texts[object.GetKind()+" "+object.GetName()] = leavesOf(published(object))
 		}
 	}
 	return texts, nil
+}
+
+// clusterEvents returns the Events about the trial's cluster-scoped objects if its resources are cluster-scoped, too.
+func (t *Trial) clusterEvents(ctx context.Context) ([]*unstructured.Unstructured, error) {
+	if t.EventsNamespace() == t.Namespace {
+		return nil, nil
+	}
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Event"))
+	if err := t.Cluster.Admin.List(ctx, list, client.InNamespace(t.EventsNamespace())); err != nil {
+		return nil, fmt.Errorf("list the Events about cluster-scoped objects: %w", err)
+	}
+	var events []*unstructured.Unstructured
+	for i := range list.Items {
+		// All trials write to this namespace. The name of a cluster-scoped object contains its trial's namespace.
+		about, _, _ := unstructured.NestedString(list.Items[i].Object, "involvedObject", "name")
+		if strings.Contains(about, t.Namespace) {
+			events = append(events, &list.Items[i])
+		}
+	}
+	return events, nil
 }
 
 // published returns the part of an object that must contain no value of a Secret. If the object is a Secret itself, that
