@@ -124,7 +124,7 @@ func Run(ctx context.Context, operator operatortest.Operator, cluster *testclust
 		defer runner.Close()
 	}
 	if selected(schemaName) {
-		checked, err := checkSchema(ctx, operator, cluster)
+		checked, err := checkSchema(ctx, operator, cluster, options.Trial)
 		if err != nil {
 			return nil, err
 		}
@@ -175,9 +175,14 @@ func (s *session) describe(ctx context.Context, b behaviour) (report.Behaviour, 
 	}
 	made.Trials = s.runner.Trials(b.name)
 	if s.runner.OnlyTrial != "" && len(made.Trials) == 0 && err == nil {
-		return made, fmt.Errorf("there is no trial %q: the report of a run contains the IDs of its trials", s.runner.OnlyTrial)
+		return made, noTrial(s.runner.OnlyTrial)
 	}
 	return made, nil
+}
+
+// noTrial returns the error for the ID of a trial that a behaviour lacks.
+func noTrial(id string) error {
+	return fmt.Errorf("there is no trial %q: the report of a run contains the IDs of its trials", id)
 }
 
 // partsLeftOut returns the reasons for leaving out parts of a behaviour. The keys are the parts' names without the
@@ -192,8 +197,9 @@ func partsLeftOut(operator operatortest.Operator, b behaviour) map[string]string
 	return parts
 }
 
-// checkSchema tries the definitions and the samples.
-func checkSchema(ctx context.Context, operator operatortest.Operator, cluster *testcluster.Cluster) (report.Behaviour, error) {
+// checkSchema tries the definitions and the samples. If only is not empty, it runs only the check with that ID, and
+// returns an error if there is none.
+func checkSchema(ctx context.Context, operator operatortest.Operator, cluster *testcluster.Cluster, only string) (report.Behaviour, error) {
 	made := report.Behaviour{Name: schemaName, Promise: "has valid definitions, and samples that are accepted or refused as they should be", Result: report.Passed}
 	namespace, err := cluster.CreateNamespace(ctx)
 	if err != nil {
@@ -203,18 +209,25 @@ func checkSchema(ctx context.Context, operator operatortest.Operator, cluster *t
 	checks := &schemaChecks{Cluster: cluster, namespace: namespace.Name, cleanUp: func(object *unstructured.Unstructured) { created = append(created, object) }}
 	var failures []string
 	for _, check := range checks.of(operator) {
+		id := schemaName + "/" + check.Name
+		if only != "" && id != only {
+			continue
+		}
 		began := time.Now()
 		err := check.try(ctx)
 		for _, object := range slices.Backward(created) {
 			err = errors.Join(err, testcluster.RemoveObject(ctx, cluster.Admin, object))
 		}
 		created = nil
-		tried := report.Trial{ID: schemaName + "/" + check.Name, Name: check.Name, Result: report.Passed, Seconds: time.Since(began).Seconds()}
+		tried := report.Trial{ID: id, Name: check.Name, Result: report.Passed, Seconds: time.Since(began).Seconds()}
 		if err != nil {
 			tried.Result, tried.Failure = report.Failed, err.Error()
 			failures = append(failures, tried.Failure)
 		}
 		made.Trials = append(made.Trials, tried)
+	}
+	if only != "" && len(made.Trials) == 0 {
+		return made, noTrial(only)
 	}
 	if len(failures) > 0 {
 		made.Result = report.Failed
