@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -15,11 +17,13 @@ import (
 const missing = "-is-missing"
 
 // danglingReferences returns trials in which the spec names an object that does not exist. The sample shows which
-// fields name an object: those whose value is the name of an object that Operator.Prepare creates.
+// fields name an object: those whose value is the name of an object that Operator.Prepare creates. Fields that are
+// immutable or keep the sample's value don't count, because the spec is corrected later.
 func danglingReferences(ctx context.Context, runner *trial.Runner) ([]trial.Case, error) {
+	kept := below(slices.AppendSeq(slices.Clone(runner.Operator.Immutable), maps.Keys(runner.Operator.Fixed)), "spec")
 	var cases []trial.Case
 	for _, prepared := range runner.Prepared() {
-		spec, found := renameIn(runner.SampleSpec(), prepared.GetName(), prepared.GetName()+missing)
+		spec, found := renameIn(runner.SampleSpec(), kept, prepared.GetName(), prepared.GetName()+missing)
 		if !found {
 			continue
 		}
@@ -55,9 +59,12 @@ func impossibleSpecs(ctx context.Context, runner *trial.Runner) ([]trial.Case, e
 	return cases, nil
 }
 
-// renameIn returns a copy of a spec in which each value that equals name is replaced with other. It reports whether it
-// found such a value.
-func renameIn(value any, name, other string) (renamed any, found bool) {
+// renameIn returns a copy of a spec, or of a part of one, in which each value that equals name is replaced with other. It
+// reports whether it found such a value. It leaves alone the fields at the paths in kept, which begin at the value.
+func renameIn(value any, kept []string, name, other string) (renamed any, found bool) {
+	if slices.Contains(kept, "") {
+		return runtime.DeepCopyJSONValue(value), false
+	}
 	switch value := value.(type) {
 	case string:
 		if value == name {
@@ -66,19 +73,32 @@ func renameIn(value any, name, other string) (renamed any, found bool) {
 	case map[string]any:
 		copied := maps.Clone(value)
 		for field, inner := range value {
-			changed, here := renameIn(inner, name, other)
+			changed, here := renameIn(inner, below(kept, "."+field, ".*"), name, other)
 			copied[field], found = changed, found || here
 		}
 		return copied, found
 	case []any:
 		copied := make([]any, len(value))
 		for i, inner := range value {
-			changed, here := renameIn(inner, name, other)
+			changed, here := renameIn(inner, below(kept, "[]"), name, other)
 			copied[i], found = changed, found || here
 		}
 		return copied, found
 	}
 	return runtime.DeepCopyJSONValue(value), false
+}
+
+// below returns, for each path that begins with one of the steps, the rest of the path.
+func below(paths []string, steps ...string) (rest []string) {
+	for _, path := range paths {
+		for _, step := range steps {
+			after, found := strings.CutPrefix(path, step)
+			if found && (after == "" || after[0] == '.' || after[0] == '[') {
+				rest = append(rest, after)
+			}
+		}
+	}
+	return rest
 }
 
 // corrected returns an experiment that creates a resource with a spec that can't be met, and then replaces that with

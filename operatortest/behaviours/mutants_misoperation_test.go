@@ -191,3 +191,18 @@ var _ = pooledIt("a misoperation without an effect is reported as not tried", fu
 		HaveField("Result", report.NotTried), HaveField("Remark", HavePrefix("not affected")),
 	)), fmt.Sprint(runner.Trials(misoperation.name)))
 })
+
+var _ = pooledIt("a reference that can't be corrected later is not made to dangle", func(ctx context.Context, g Gomega) {
+	runner, err := trial.NewRunner(ctx, gadgetOperator(needsSecret), cluster)
+	g.Expect(err).NotTo(HaveOccurred())
+	defer runner.Close()
+	_, err = runner.Specs(ctx)
+	g.Expect(err).NotTo(HaveOccurred())
+	_, err = runner.Fresh(ctx, nil)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(danglingReferences(ctx, runner)).To(HaveLen(1))
+	runner.Operator.Immutable = []string{"spec.configMapName"}
+	g.Expect(danglingReferences(ctx, runner)).To(BeEmpty())
+	runner.Operator.Immutable, runner.Operator.Fixed = nil, map[string]string{"spec.configMapName": "its ConfigMap is not renamed"}
+	g.Expect(danglingReferences(ctx, runner)).To(BeEmpty())
+})
