@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"text/template"
 
@@ -58,16 +59,26 @@ func (c child) Name() string {
 	return c.name[0]
 }
 
-// Fits returns the other expressions that give the same name, except for the last one, which is the name itself.
+// Fits returns the expressions after the likeliest one that give the same name, without the name itself.
 func (c child) Fits() string {
-	if len(c.name) < 3 {
+	expressions := c.expressions()
+	if len(expressions) == 0 {
 		return ""
 	}
-	return strings.Join(c.name[1:len(c.name)-1], ", ")
+	return strings.Join(expressions[1:], ", ")
 }
 
-// Constant reports whether the name doesn't depend on any field.
-func (c child) Constant() bool { return len(c.name) == 1 }
+// Shared reports whether the name depends on no field of the resource but its namespace.
+func (c child) Shared() bool {
+	distinguishes := func(expression string) bool { return !strings.Contains(expression, "object.metadata.namespace") }
+	return !slices.ContainsFunc(c.expressions(), distinguishes)
+}
+
+// expressions returns the expressions for the child's name that contain a field, the likeliest first.
+func (c child) expressions() []string {
+	isName := func(expression string) bool { return expression == strconv.Quote(c.first.GetName()) }
+	return slices.DeleteFunc(slices.Clone(c.name), isName)
+}
 
 func (c child) Controlled() bool {
 	return slices.ContainsFunc(c.first.GetOwnerReferences(), func(owner metav1.OwnerReference) bool { return owner.Controller != nil && *owner.Controller })
@@ -152,8 +163,8 @@ children:
   # several, tell them apart:
   # labels: {app: web}
   {{- end}}
-  {{- else if .Constant}}
-  # The name was the same in both runs and depends on no field: two resources in one namespace would share the object.
+  {{- else if .Shared}}
+  # The name depends neither on the {{$.Kind}}'s name nor on its spec: two of them in one namespace would share the object.
   {{- end}}
   {{- if .Generated}}
   generated: true

@@ -33,8 +33,7 @@ func TestRender(t *testing.T) {
 		"  # The name is generated, such as hello-x7k2p: the kit takes the one object of this kind and with these labels that the Greeting controls.\n",
 		"  generated: true\n  labels: {part: one}\n",
 		"# declare these as children: ConfigMap lock, Job hello-*\nmaxWrites: ",
-		`  # The name was the same in both runs and depends on no field`,
-		`  name: object.metadata.namespace`,
+		"  # The name depends neither on the Greeting's name nor on its spec: two of them in one namespace would share the object.\n  name: object.metadata.namespace\n",
 		`  # Only one of the two runs left this object, hello:`,
 		`  # This object lacks a controller reference to the Greeting`,
 		`  # The operator does not own the following fields. If others may change one of them, add it to foreign: metadata.labels.team, spec.paused, spec.strategy.type`,
@@ -58,6 +57,29 @@ func TestRender(t *testing.T) {
 	g.Expect(operator.Children[0].Drift).To(HaveKeyWithValue(`data."a": b changed`, `{"data":{"a: b":"two\nlines"}}`))
 	g.Expect(operator.Children).To(ContainElement(And(HaveField("Generated", true), HaveField("Labels", map[string]string{"part": "one"}))))
 	g.Expect(operator.Normalize).NotTo(BeNil())
+}
+
+func TestExpressionsForNames(t *testing.T) {
+	tests := map[string]struct {
+		name     []string
+		isShared bool
+		fits     string
+	}{
+		"a fixed name":             {[]string{`"words"`}, true, ""},
+		"the namespace":            {[]string{`object.metadata.namespace + "-words"`}, true, ""},
+		"the resource's name":      {[]string{`object.metadata.name + "-words"`}, false, ""},
+		"a field, or a fixed name": {[]string{"object.spec.text", `"words"`}, false, ""},
+		"alternatives":             {[]string{"object.metadata.name", "object.metadata.namespace", `"words"`}, false, "object.metadata.namespace"},
+		"alternatives that differ": {[]string{"object.metadata.name", "object.metadata.namespace"}, false, "object.metadata.namespace"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			made := child{name: test.name, first: configMap(t, "words")}
+			g.Expect(made.Shared()).To(Equal(test.isShared))
+			g.Expect(made.Fits()).To(Equal(test.fits))
+		})
+	}
 }
 
 func TestCheck(t *testing.T) {
