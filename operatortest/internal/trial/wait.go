@@ -130,6 +130,7 @@ func (t *Trial) wait(ctx context.Context, limit time.Duration, what string, cond
 		return nil
 	}
 	if ctx.Err() != nil {
+		last = cmp.Or(last, errors.New("no check had ended"))
 		return fmt.Errorf("expected %s\nfound, when the trial was cancelled or its time was up: %w: %w", what, last, ctx.Err())
 	}
 	if errors.Is(ended, errPaused) {

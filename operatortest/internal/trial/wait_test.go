@@ -1,7 +1,9 @@
 package trial
 
 import (
+	"context"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 
@@ -26,4 +28,14 @@ func TestStillness(t *testing.T) {
 	g.Expect(looksUntilStill(&stillness, done)).To(Equal(looks + 1))
 	g.Expect(looksUntilStill(&stillness, done, done)).To(Equal(looks+1), "a request must start the count again")
 	g.Expect(looksUntilStill(&Stillness{}, inFlight, done)).To(Equal(3*looks), "an operator with a request in flight must not count as done")
+}
+
+func TestWaitsThatAreOverBeforeTheFirstCheckSaySo(t *testing.T) {
+	g := NewWithT(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	tried := (&Runner{Cluster: &testcluster.Cluster{}}).newTrial("drift/a", "spec-a")
+	err := tried.Within(ctx, time.Minute, "a child to exist", func(ctx context.Context) error { return ctx.Err() })
+	g.Expect(err).To(MatchError("expected a child to exist\nfound, when the trial was cancelled or its time was up: no check had ended: context canceled"))
+	g.Expect(err).To(MatchError(context.Canceled))
 }
