@@ -77,7 +77,7 @@ func TestRunRefuses(t *testing.T) {
 			defer cancel()
 			err := run(ctx, test.args, io.Discard)
 			g.Expect(err).To(MatchError(ContainSubstring(test.want)))
-			g.Expect(strings.TrimSpace(err.Error())).NotTo(ContainSubstring("\n"), "an error must be one line that says what to do")
+			g.Expect(strings.TrimSpace(err.Error())).NotTo(ContainSubstring("\n"), "an error must be one line")
 		})
 	}
 }

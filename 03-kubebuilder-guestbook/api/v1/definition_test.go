@@ -32,7 +32,7 @@ func TestConfigMapNames(t *testing.T) {
 	}
 }
 
-// TestDefinition checks those markers above Guestbook that no sample can test.
+// TestDefinition checks the columns, the selectable field and the scale subresource, which no sample can test.
 func TestDefinition(t *testing.T) {
 	g := NewWithT(t)
 	version := readVersion(g)

@@ -7,7 +7,8 @@ import (
 
 // ConditionReady is the type of the only condition that the controller sets. It is True while the ConfigMap
 // exists, neither the Deployment nor the Service is blocked, exactly the desired number of pods exist, and all of them
-// are ready and were created from the current settings. Pods that are terminating or have finished don't count.
+// are ready and were created from the current spec and settings. Pods that are terminating or have finished don't
+// count.
 const ConditionReady = "Ready"
 
 // Reasons of the condition Ready.

@@ -46,7 +46,7 @@ func TestSettingsDigest(t *testing.T) {
 			found, blocker, err := testReconciler(t, test.faults, test.objects...).settingsDigest(t.Context(), storedGuestbook())
 			g.Expect(found).To(Equal(test.want), "see settingsDigest in children.go")
 			if test.wantErr == nil {
-				g.Expect(err).NotTo(HaveOccurred(), "the creation of the ConfigMap will cause a watch event, so no retry is needed")
+				g.Expect(err).NotTo(HaveOccurred(), "a missing ConfigMap is not an error: its creation will cause a watch event, see settingsDigest in children.go")
 			} else {
 				g.Expect(err).To(MatchError(test.wantErr), "see settingsDigest in children.go")
 			}

@@ -250,7 +250,7 @@ func TestServiceFindsThePods(t *testing.T) {
 func TestNewRevisionIsPinned(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(newRevision(storedGuestbook(), "content")).To(Equal("uid-of-web.637775a527b98c64b399bdaf4cb91b72"),
-		"the digest depends on the order of the spec's fields (Size, ConfigMapName, Alias) and of the parts, see newRevision in deployment.go")
+		"the digest depends on the names and the order of the spec's fields (ConfigMapName, Alias), and on the order of the parts, see newRevision in deployment.go")
 }
 
 func TestNewRevision(t *testing.T) {

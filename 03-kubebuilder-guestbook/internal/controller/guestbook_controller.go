@@ -74,7 +74,8 @@ func (r *GuestbookReconciler) Reconcile(ctx context.Context, request ctrl.Reques
 
 // reconcile creates or patches the children, and writes the status. If a child
 // is blocked, the status says why. If there is an error but no blocker, the status
-// stays as it is. After an error, the queue retries the request, unless the namespace is terminating.
+// stays as it is. After an error, the queue retries the request, unless a create failed because the namespace is
+// terminating.
 //
 //workshop:step 3.5f
 func (r *GuestbookReconciler) reconcile(ctx context.Context, guestbook *webappv1.Guestbook) error {

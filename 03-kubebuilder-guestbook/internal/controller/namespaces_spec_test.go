@@ -73,7 +73,7 @@ func confinedTo(ctx context.Context, namespaces ...string) *rest.Config {
 	return asUser(user)
 }
 
-// asUser returns the configuration of a user who has only the permissions that the spec grants.
+// asUser returns the configuration of a user who has only the permissions that roles grant.
 func asUser(name string) *rest.Config {
 	config := rest.CopyConfig(cluster.Config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: name, Groups: []string{"system:authenticated"}}

@@ -45,7 +45,7 @@ func requestFor(object client.Object) reconcile.Request {
 	return reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)}
 }
 
-// newGuestbook returns storedGuestbook without a resource version, because an object that has one can't be created.
+// newGuestbook returns storedGuestbook without its resource version, so that the in-memory client sets one.
 func newGuestbook() *webappv1.Guestbook {
 	guestbook := storedGuestbook()
 	guestbook.ResourceVersion = ""

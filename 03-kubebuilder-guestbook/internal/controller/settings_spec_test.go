@@ -111,7 +111,7 @@ var _ = Describe("the settings", func() {
 		expectReason(ctx, guestbook, webappv1.ReasonConfigMapNotFound)
 		create(ctx, newSettings(namespace, "page-settings", "Welcome"))
 		expectReason(ctx, guestbook, webappv1.ReasonAvailable)
-		Expect(named(guestbook)).To(Equal(names), "the same content has the same revision, so no pod must be replaced")
+		Expect(named(guestbook)).To(Equal(names), "the same content has the same revision, so no pod may be replaced")
 		Expect(podsOf(ctx, Default, guestbook)).To(HaveEach(HaveField("Name", BeElementOf(names))))
 		expectEvents(ctx, guestbook, "Normal Available", "Warning ConfigMapNotFound", "Normal Available")
 	}, SpecTimeout(specTimeout))

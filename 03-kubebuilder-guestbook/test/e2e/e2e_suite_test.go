@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// namespace is the manager's namespace. The tests that `kubebuilder create webhook` adds use this name.
+	// namespace is the manager's namespace. The tests that `kubebuilder create webhook` adds use this constant.
 	namespace = "guestbook-system"
 	// guestbookNamespace is the namespace of the tests' Guestbooks.
 	guestbookNamespace = "guestbook-e2e"

@@ -12,15 +12,16 @@ const Finalizer = "cache.example.com/finalizer"
 
 // Types of the conditions.
 const (
-	// ConditionAvailable is True while enough pods are ready. As in a rolling update,
-	// a quarter of them, rounded down, may be missing. It is False while someone else's
-	// object has the name of a child, because clients might find that object instead.
+	// ConditionAvailable is True while enough pods are ready. As in a rolling update, a quarter of the desired pods,
+	// rounded down, may be missing. It is False while someone else's object has the name of a child: if that object is
+	// a Service, clients find it instead.
 	ConditionAvailable = "Available"
 	// ConditionProgressing is True while pods are being created, replaced or removed, or
-	// are not ready, or a child is being replaced. It is False while ConditionDegraded is True.
+	// are not ready, or a child is being replaced. It is False while ConditionDegraded is True,
+	// unless a deletion is refused: then it stays as it was.
 	ConditionProgressing = "Progressing"
-	// ConditionDegraded is True while the Memcached differs from its spec and
-	// the operator can't fix that by itself.
+	// ConditionDegraded is True while there is a problem that the operator can't fix by itself: the children or the
+	// pods differ from the spec, or the API server refuses a deletion.
 	ConditionDegraded = "Degraded"
 )
 

@@ -156,8 +156,9 @@ func (r *MemcachedReconciler) apply(ctx context.Context, memcached *cachev1alpha
 //workshop:step 4.9e
 func (r *MemcachedReconciler) create(ctx context.Context, memcached *cachev1alpha1.Memcached, child childObject) (*explanation, error) {
 	child.set()
-	// blockOwnerDeletion makes an owner that is deleted in the foreground wait for the child. Our finalizer does that
-	// already, and on some clusters, such as OpenShift, the field requires the right to update the owner's finalizers.
+	// blockOwnerDeletion makes an owner that is deleted in the foreground wait for the child. Our finalizer makes it wait
+	// for the Deployment and its pods, and it need not wait for the other children. On some clusters, such as OpenShift,
+	// the field requires the right to update the owner's finalizers.
 	if err := ctrl.SetControllerReference(memcached, child.object, r.Scheme, controllerutil.WithBlockOwnerDeletion(false)); err != nil {
 		return nil, fmt.Errorf("set the owner of %s %s: %w", child.kind, memcached.Name, err)
 	}

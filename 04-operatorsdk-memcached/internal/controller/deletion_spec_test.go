@@ -115,7 +115,7 @@ var _ = Describe("a deleted Memcached", func() {
 		})
 		consistently(ctx, func(g Gomega) {
 			g.Expect(exists(ctx, g, memcached)).To(BeTrue(), "the Memcached is gone, but its pod %s is not: clients can still reach it, see finalize in finalizer.go", pods[0].Name)
-			g.Expect(exists(ctx, g, deployment)).To(BeTrue(), "the Deployment is gone, but its pod is not: delete it in the foreground, see deleteDeployment in finalizer.go")
+			g.Expect(exists(ctx, g, deployment)).To(BeTrue(), "the Deployment is gone, but its pod is not: delete the Deployment in the foreground, see deleteDeployment in finalizer.go")
 		})
 		patch(ctx, &pods[0], `{"metadata":{"finalizers":null}}`)
 		expectGone(ctx, memcached)

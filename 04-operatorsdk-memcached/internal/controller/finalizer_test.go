@@ -243,7 +243,7 @@ func TestFinalizeWaitsForOtherFinalizers(t *testing.T) {
 	memcached := deletedMemcached()
 	reconciler := testReconciler(t, interceptor.Funcs{}, memcached, ownedDeployment())
 	g.Expect(reconciler.finalize(t.Context(), memcached)).To(Succeed())
-	g.Expect(reconciler.Get(t.Context(), client.ObjectKeyFromObject(memcached), &appsv1.Deployment{})).To(Succeed(), "without the operator's finalizer, nothing must be deleted, see finalize in finalizer.go")
+	g.Expect(reconciler.Get(t.Context(), client.ObjectKeyFromObject(memcached), &appsv1.Deployment{})).To(Succeed(), "without the operator's finalizer, nothing may be deleted, see finalize in finalizer.go")
 	expectRecorded(g, reconciler, nil)
 }
 

@@ -68,8 +68,8 @@ func (r *MemcachedReconciler) Reconcile(ctx context.Context, request ctrl.Reques
 // reconcile does the work in order. The deletion comes first, because the API server refuses new finalizers on a
 // Memcached that is being deleted. The finalizer comes before the children, so that no deletion can miss them. If a
 // child is blocked, or if the API server refuses a deletion, the status says why. After an error, the queue retries the
-// request, unless the namespace is terminating. The methods of observation, in status.go, compute the conditions, and
-// the time until they may change without a watch event.
+// request, unless a create failed because the namespace is terminating. The methods of observation, in status.go,
+// compute the conditions, and the time until they may change without a watch event.
 func (r *MemcachedReconciler) reconcile(ctx context.Context, memcached *cachev1alpha1.Memcached) (ctrl.Result, error) {
 	if !memcached.DeletionTimestamp.IsZero() {
 		err := r.finalize(ctx, memcached)

@@ -63,7 +63,8 @@ func readyNames(pods []corev1.Pod) []string {
 // podFailure says why a pod can't run; the zero value means that it can.
 type podFailure struct {
 	message string
-	// from is when the failure starts counting, unless the pod gets a node by then. It is zero if it counts already.
+	// from is when the failure starts counting, unless the pod gets a node by then. It is zero if the failure counts at
+	// once.
 	from time.Time
 	// until is when the failure stops counting, unless the container exits again. It is zero if a watch event will
 	// announce the end of the failure.

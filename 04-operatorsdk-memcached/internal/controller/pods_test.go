@@ -84,8 +84,8 @@ func TestReadyNames(t *testing.T) {
 	}
 }
 
-// TestFailure checks the message for each of the kubelet's reasons. The test has its own list
-// of reasons, so that it notices a reason that is missing from the map failures.
+// TestFailure checks the message for each of the kubelet's reasons that count as a failure, and for some that don't.
+// The test has its own list of reasons, so that it notices a reason that is missing from the map failures.
 func TestFailure(t *testing.T) {
 	const again, pull = "its container keeps crashing", "its image can't be pulled"
 	const start, made = "its container can't be started", "its container can't be created"
@@ -306,7 +306,7 @@ func TestKeepEssentials(t *testing.T) {
 			g.Expect(kept.Finalizers).To(BeEmpty())
 			g.Expect(kept.Annotations).NotTo(HaveKey("note"))
 			g.Expect(kept.Status.PodIP).To(BeEmpty())
-			g.Expect(len(kept.Status.Conditions)).To(BeNumerically("<=", 1), "only one condition of each pod is read")
+			g.Expect(len(kept.Status.Conditions)).To(BeNumerically("<=", 1), "the operator reads only Ready and, from a pod without a node, PodScheduled")
 			g.Expect(kept.Status.Conditions).NotTo(ContainElement(HaveField("Message", Not(BeEmpty()))), "no condition's message is read")
 			for _, status := range kept.Status.ContainerStatuses {
 				g.Expect(status.State.Running).To(BeNil(), "only the state Waiting is read")
