@@ -17,8 +17,8 @@ const (
 	// a Service, clients find it instead.
 	ConditionAvailable = "Available"
 	// ConditionProgressing is True while pods are being created, replaced or removed, or
-	// are not ready, or a child is being replaced. It is False while ConditionDegraded is True,
-	// unless a deletion is refused: then it stays as it was.
+	// are not ready, or a child is being replaced. It is False while ConditionDegraded is True. After the deletion of
+	// the Memcached has begun, it stays as it was, even if ConditionDegraded becomes True.
 	ConditionProgressing = "Progressing"
 	// ConditionDegraded is True while there is a problem that the operator can't fix by itself: the children or the
 	// pods differ from the spec, or the API server refuses a deletion.
