@@ -110,7 +110,8 @@ func compile(definition *apiextensionsv1.CustomResourceDefinition) (offline, err
 }
 
 // write returns the object that the API server stores when a client with strict field validation writes this one, or
-// the error with which it refuses the write. old is the object stored before, or nil for a new one.
+// the error with which it refuses the write. The object returned is in the version of the one written, even if the API
+// server stores another version. old is the object stored before, or nil for a new one.
 func (api offline) write(ctx context.Context, object, old *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	name := object.GroupVersionKind().Version
 	version, found := api[name]

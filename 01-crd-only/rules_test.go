@@ -185,8 +185,8 @@ func TestEveryRuleHasASample(t *testing.T) {
 }
 
 // forEachRule removes the rules of a schema, one at a time, and calls try with a name and the text of the missing rule.
-// It handles the keywords that the definition uses, except types and the formats of numbers. It skips the status, which
-// a sample can't set.
+// It handles the validation keywords that the definition uses, except types and the formats of numbers. It skips the
+// status, which a sample can't set.
 func forEachRule(schema *apiextensionsv1.JSONSchemaProps, path string, try func(name, rule string)) {
 	without := func(word, value string, takeOut func(*apiextensionsv1.JSONSchemaProps)) {
 		whole := *schema
@@ -232,8 +232,8 @@ func forEachRule(schema *apiextensionsv1.JSONSchemaProps, path string, try func(
 	}
 }
 
-// TestNumbersHaveAFormat checks the formats themselves. No object can show them, because other rules allow no number
-// that an int32 can't hold: the limits of spec.number, and a check of the scale subresource.
+// TestNumbersHaveAFormat checks the formats themselves. No object can show them, because other rules already refuse
+// every number that an int32 can't hold: the limits of spec.number, and a check of the scale subresource.
 func TestNumbersHaveAFormat(t *testing.T) {
 	g := NewWithT(t)
 	mustRead(t)

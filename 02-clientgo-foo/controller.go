@@ -26,7 +26,7 @@ const (
 	// After its n-th failure in a row, a Foo waits for firstRetry * 2^(n-1), but at most for lastRetry.
 	firstRetry = 5 * time.Millisecond
 	lastRetry  = 30 * time.Second
-	// cacheTimeout limits how long start waits for the caches, which never fill without the permission to list.
+	// cacheTimeout limits how long start waits for the caches, which may never fill if the controller lacks a permission.
 	cacheTimeout = 2 * time.Minute
 )
 

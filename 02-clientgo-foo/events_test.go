@@ -46,7 +46,7 @@ func TestRecorderHandlesErrors(t *testing.T) {
 		// fail returns the error of a request that is not carried out; lose returns the error of a request whose reply
 		// is lost. Requests are numbered from 1.
 		fail, lose func(verb string, request int) error
-		// want is how often each Event happened.
+		// want is the count of each stored Event.
 		want []int32
 	}{
 		"every other request fails": {

@@ -12,9 +12,9 @@ import (
 	examplev1alpha1 "example.com/operator-workshop/02-clientgo-foo/pkg/apis/example/v1alpha1"
 )
 
-// handleEvents registers the event handlers. They queue a Foo's key when the Foo changes, or a Deployment that the
-// Foo controls or names. The key deliberately does not say what has changed: a sync looks at everything, so events may
-// be merged, repeated or missed.
+// handleEvents registers the event handlers. They queue a Foo's key when the Foo, or a Deployment that it controls or
+// names, changes. The key deliberately does not say what has changed: a sync looks at everything, so events may be
+// merged, repeated or missed.
 //
 //workshop:step 2.7
 func (c *controller) handleEvents(foos, deployments cache.SharedIndexInformer) error {

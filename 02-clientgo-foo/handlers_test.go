@@ -13,7 +13,7 @@ import (
 	listers "example.com/operator-workshop/02-clientgo-foo/pkg/generated/listers/example/v1alpha1"
 )
 
-// newHandlers returns a controller with the caches and the queue that event handlers use. It knows three Foos:
+// newHandlers returns a controller with the cache and the queue that event handlers use. The cache has three Foos:
 // front, which controls the Deployment web; waiting, whose spec names the same Deployment; and a Foo in another
 // namespace.
 func newHandlers(t *testing.T) *controller {

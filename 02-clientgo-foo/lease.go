@@ -31,7 +31,7 @@ type lease struct {
 	lock    resourcelock.Interface
 	elector *leaderelection.LeaderElector
 	health  *leaderelection.HealthzAdaptor
-	// leading receives the context that ends when the Lease is lost.
+	// leading receives the context that ends when the Lease is lost or released.
 	leading chan context.Context
 	// stop ends the elector, and stopped is closed once the elector has ended. Both are nil before acquire.
 	stop    context.CancelFunc
@@ -151,5 +151,5 @@ func (l *lease) clear(ctx context.Context) error {
 	return nil
 }
 
-// Check fails if this replica holds a Lease that it has not renewed in time.
+// Check fails if this replica leads, but its Lease expired more than healthTolerance ago.
 func (l *lease) Check(request *http.Request) error { return l.health.Check(request) }

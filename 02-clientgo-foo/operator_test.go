@@ -57,7 +57,7 @@ var operator = operatortest.Operator{
 	// The controller requeues only after failures, with backoff; five seconds leave time for a slow machine.
 	MaxPause: 5 * time.Second,
 	Unmeetable: []operatortest.Unmeetable{{
-		Name:    "Deployment is controlled by someone else",
+		Name:    "Deployment belongs to someone else",
 		Patch:   `{"spec":{"deploymentName":"taken"}}`,
 		Prepare: takeName,
 	}},

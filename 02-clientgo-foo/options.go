@@ -15,7 +15,7 @@ type options struct {
 	lifecycle.Options
 	// namespace is the only namespace to watch. If it is empty, the controller watches all namespaces.
 	namespace string
-	// workers is how many Foos are synced at the same time.
+	// workers is how many Foos can be synced at the same time.
 	workers int
 	// resyncPeriod is how often every Foo is synced without an event. If it is 0, there are no resyncs.
 	resyncPeriod time.Duration

@@ -22,9 +22,9 @@ var errLeaseLost = errors.New("lost the Lease: another replica may take over")
 // errNotInstalled says what to do about [lifecycle.ErrNotInstalled].
 var errNotInstalled = errors.New("the cluster does not know Foos: install them with `make stage-2 install`, or `kubectl apply --server-side -f config/crd/bases`")
 
-// run works until ctx ends, and then finishes the work that is queued or in progress within options.drainTimeout. It
-// returns an error if it can't start, can't finish in time, or loses the Lease. When it returns, none of its goroutines
-// is left. A process may call run several times.
+// run works until ctx ends, and then has options.drainTimeout to finish the work that is queued or in progress. It
+// returns an error if it can't start, can't finish in time, or loses the Lease. It leaves no goroutines behind. A
+// process may call run several times.
 func run(ctx context.Context, config *rest.Config, options options) error {
 	if err := options.validate(); err != nil {
 		return err

@@ -95,8 +95,9 @@ func setReady(status *examplev1alpha1.FooStatus, ready metav1.ConditionStatus, r
 	})
 }
 
-// isRolledOut reports whether all pods have the current template and are available. Until the Deployment controller has
-// observed a change, the Deployment's status describes the state before it.
+// isRolledOut reports whether there are exactly as many pods as replicas are wanted, all of them available and with the
+// current template. Until the Deployment controller has observed a change, the Deployment's status describes the state
+// before it.
 //
 //workshop:step 2.11a
 func isRolledOut(deployment *appsv1.Deployment, replicas int32) bool {

@@ -86,7 +86,7 @@ func newFoo(namespace, name, deploymentName string) *examplev1alpha1.Foo {
 	}
 }
 
-// expectReason waits until the condition Ready has the reason and describes the Foo's current generation.
+// expectReason reads foo again until the condition Ready has the reason and describes the current generation.
 func expectReason(ctx context.Context, foo *examplev1alpha1.Foo, reason string) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {

@@ -191,10 +191,10 @@ func (c *controller) removeRenamed(ctx context.Context, foo *examplev1alpha1.Foo
 }
 
 // removeDeployment deletes a Deployment that the Foo no longer names. That can't be undone, so a stale cache must not
-// lead to it. If the API server has another generation of the Foo, its spec.deploymentName may have changed, and
-// errStaleCache makes the queue retry the sync. If a user has removed the owner reference to keep the Deployment, the
-// resource version makes the API server answer with a conflict. The error is a blocker if the API server refuses the
-// deletion for any other reason.
+// lead to it. If the API server has another generation of the Foo, or a new Foo of the same name, spec.deploymentName
+// may have changed, and errStaleCache makes the queue retry the sync. If a user has removed the owner reference to keep
+// the Deployment, the resource version makes the API server answer with a conflict. The error is a blocker if the API
+// server refuses the deletion (see isRefusal).
 //
 //workshop:step 2.14a
 func (c *controller) removeDeployment(ctx context.Context, foo *examplev1alpha1.Foo, deployment *appsv1.Deployment) error {
@@ -234,7 +234,8 @@ func newRefusal(verb string, deployment *appsv1.Deployment, err error) *blocker 
 	}
 }
 
-// isRefusal reports whether the request can't succeed until someone changes the Foo, a quota, a policy or a role.
+// isRefusal reports whether the request can't succeed until someone changes the Foo, a policy or a role, or makes room
+// in a quota.
 //
 //workshop:step 2.10d
 func isRefusal(err error) bool {

@@ -84,8 +84,9 @@ func TestRemoveDeployment(t *testing.T) {
 	tests := map[string]struct {
 		// cached is the Foo in the cache; the API server has storedFoo().
 		cached *examplev1alpha1.Foo
-		gone   bool
-		// answer is the API server's answer to the deletion, or nil if it succeeds.
+		// gone is true if the API server no longer has the Deployment.
+		gone bool
+		// answer is the error with which the API server answers the deletion, or nil if it carries the deletion out.
 		answer  error
 		wantErr error
 		// wantRefusal tells whether the error must be a blocker.

@@ -22,7 +22,8 @@ import (
 	foofake "example.com/operator-workshop/02-clientgo-foo/pkg/generated/clientset/versioned/fake"
 )
 
-// syncer is a controller with in-memory clients. Its caches contain storedFoo() and some Deployments.
+// syncer is a controller with in-memory clients for storedFoo() and some Deployments. Its caches contain the same
+// Deployments, and the Foos of newHandlers.
 type syncer struct {
 	*controller
 	kube *kubefake.Clientset

@@ -17,8 +17,8 @@ import (
 type Flags struct {
 	// Kubeconfig is the file that names the cluster; see RESTConfig.
 	Kubeconfig string
-	// QPS limits the requests per second to the API server, and Burst is how many may exceed that for a moment. A
-	// negative QPS means no limit.
+	// QPS limits the average number of requests per second to the API server, and Burst is how many can be sent at once.
+	// A negative QPS means no limit.
 	QPS   float64
 	Burst int
 	// Version makes the program print its version and exit.
@@ -29,9 +29,10 @@ type Flags struct {
 func (f *Flags) AddFlags(set *flag.FlagSet) {
 	set.StringVar(&f.Kubeconfig, "kubeconfig", "", "`file` that names the cluster; without it $KUBECONFIG, or the cluster of this pod")
 	// By default, the client has no limit: the API server's priority and fairness divides the capacity among all clients,
-	// and knows the load. With client-go's default of 5 requests per second, 100 resources take 40 s.
+	// and knows the load. With client-go's default of 5 requests per second, 100 resources with two requests each take about
+	// 40 s.
 	set.Float64Var(&f.QPS, "kube-api-qps", -1, "requests per second to the API server; negative is no limit")
-	set.IntVar(&f.Burst, "kube-api-burst", -1, "how many requests may exceed --kube-api-qps for a moment")
+	set.IntVar(&f.Burst, "kube-api-burst", -1, "how many requests can be sent at once, if --kube-api-qps sets a limit")
 	set.BoolVar(&f.Version, "version", false, "print the version and exit")
 
 	logging := flag.NewFlagSet("klog", flag.ContinueOnError)

@@ -28,7 +28,7 @@ type Lease struct {
 	lock    resourcelock.Interface
 	elector *leaderelection.LeaderElector
 	health  *leaderelection.HealthzAdaptor
-	// leading receives the context that ends when the Lease is lost.
+	// leading receives the context that ends when the Lease is lost or released.
 	leading chan context.Context
 	// stop ends the elector, and stopped is closed once the elector has ended. Both are nil before Acquire.
 	stop    context.CancelFunc
@@ -83,9 +83,9 @@ func newIdentity(given string) (string, error) {
 	return host + "_" + string(uuid.NewUUID()), nil
 }
 
-// Acquire waits until this replica holds the Lease. It returns a context that
-// ends when the Lease is lost, but not when ctx ends: work in progress is
-// finished while the Lease is still held. It returns an error if ctx ends first.
+// Acquire waits until this replica holds the Lease, and returns an error if ctx ends first. Without leader election, it
+// doesn't wait. The context that it returns ends when the Lease is lost or released, but not when ctx ends: work in
+// progress is finished while the Lease is still held.
 func (l *Lease) Acquire(ctx context.Context) (context.Context, error) {
 	electing, stop := context.WithCancel(context.WithoutCancel(ctx))
 	l.stop, l.stopped = stop, make(chan struct{})
@@ -145,5 +145,5 @@ func (l *Lease) clear(ctx context.Context) error {
 	return nil
 }
 
-// Check fails if this replica holds a Lease that it has not renewed in time.
+// Check fails if this replica leads, but its Lease expired more than healthTolerance ago.
 func (l *Lease) Check(request *http.Request) error { return l.health.Check(request) }

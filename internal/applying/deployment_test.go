@@ -18,7 +18,8 @@ import (
 	"example.com/operator-workshop/controlplane"
 )
 
-// start starts etcd and an API server, and returns a client that appends each of its writes to the list.
+// start starts etcd and an API server. It returns a client, and the list to which the client appends "create", "patch"
+// or "apply" for each such request.
 func start(t *testing.T) (client.Client, *[]string) {
 	g := NewWithT(t)
 	assets, err := controlplane.FindAssets()

@@ -1,5 +1,5 @@
-// Command scheme decodes the YAML of a Foo twice. It fails with a scheme that
-// doesn't know the kind; with one that does, it gets a Go value. It needs no API server.
+// Command scheme decodes the YAML of a Foo twice. With a scheme that doesn't know the kind, that fails on purpose; with
+// one that does, the result is a Go value. The command sends no requests, but like all examples, it needs a kubeconfig.
 package main
 
 import (
