@@ -23,7 +23,8 @@ func storedFoo() *examplev1alpha1.Foo {
 	}
 }
 
-// storedDeployment returns the Deployment of storedFoo with a UID and a generation, but without the API server's defaults.
+// storedDeployment returns the Deployment of storedFoo with a UID and a generation, but without the API server's
+// defaults.
 func storedDeployment() *appsv1.Deployment {
 	deployment := newDeployment(storedFoo())
 	deployment.UID = "uid-of-web"

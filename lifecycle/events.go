@@ -102,8 +102,8 @@ func StartRecorder(ctx context.Context, client typedeventsv1.EventsV1Interface, 
 	return r, nil
 }
 
-// Eventf queues an event for the writer, and cuts the note off after maxNote bytes. If the queue is full, or an object's
-// kind is not in the scheme, Eventf drops the event, and logs that. It must not be called after Stop.
+// Eventf queues an event for the writer, and cuts the note off after maxNote bytes. If the queue is full, or an
+// object's kind is not in the scheme, Eventf drops the event, and logs that. It must not be called after Stop.
 func (r *Recorder) Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any) {
 	event, err := r.newEvent(regarding, related)
 	if err != nil {
