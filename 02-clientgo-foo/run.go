@@ -20,7 +20,7 @@ import (
 var errLeaseLost = errors.New("lost the Lease: another replica may take over")
 
 // errNotInstalled says what to do about [lifecycle.ErrNotInstalled].
-var errNotInstalled = errors.New("the cluster does not know Foos: install them with `make stage-2 install`, or `kubectl apply --server-side -f config/crd/bases`")
+var errNotInstalled = errors.New("the cluster does not know Foos: install the CRD with `make stage-2 install`, or `kubectl apply --server-side -f config/crd/bases`")
 
 // run works until ctx ends, and then has options.drainTimeout to finish the work that is queued or in progress. It
 // returns an error if it can't start, can't finish in time, or loses the Lease. It leaves no goroutines behind. A

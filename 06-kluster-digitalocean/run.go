@@ -22,7 +22,7 @@ import (
 var errLeaseLost = errors.New("lost the Lease: another replica may take over")
 
 // errNotInstalled replaces [lifecycle.ErrNotInstalled] and says what to do.
-var errNotInstalled = errors.New("the cluster does not know Klusters: install them with `make stage-6 install` in the repository's root")
+var errNotInstalled = errors.New("the cluster does not know Klusters: install the CRD with `make stage-6 install` in the repository's root")
 
 // Permissions for events, and for the Lease in the operator's own namespace.
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch

@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"flag"
 	"net/http"
@@ -138,6 +139,13 @@ func TestCheckInstalled(t *testing.T) {
 			g.Expect(err).To(MatchError(test.want))
 		})
 	}
+}
+
+func TestCheckInstalledIsInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	err := CheckInstalled(ctx, kubernetes.NewForConfigOrDie(&rest.Config{Host: "127.0.0.1:1"}).Discovery(), schema.GroupVersionResource{})
+	NewWithT(t).Expect(err).To(MatchError(context.Canceled), "nothing is known about the kind")
 }
 
 func TestCheckInstalledTriesAgain(t *testing.T) {

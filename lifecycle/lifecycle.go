@@ -49,7 +49,7 @@ func CheckInstalled(ctx context.Context, client discovery.DiscoveryInterface, re
 		}
 		return last == nil, nil
 	})
-	if wait.Interrupted(err) {
+	if wait.Interrupted(err) && last != nil {
 		return last
 	}
 	return err

@@ -82,7 +82,7 @@ func run(ctx context.Context, args []string, output io.Writer) error {
 		Recorder: mgr.GetEventRecorder("guestbook-controller"),
 	}).SetupWithManager(mgr)
 	if meta.IsNoMatchError(err) {
-		return errors.New("the cluster does not know Guestbooks: install them with `make install`")
+		return errors.New("the cluster does not know Guestbooks: install the CRD with `make install`")
 	}
 	if err != nil {
 		return fmt.Errorf("set the controller up: %w", err)

@@ -96,7 +96,7 @@ func run(ctx context.Context, args []string, output io.Writer) error {
 		Now:       time.Now,
 	}).SetupWithManager(mgr, ctrlcontroller.Options{MaxConcurrentReconciles: options.MaxConcurrentReconciles})
 	if meta.IsNoMatchError(err) {
-		return errors.New("the cluster does not know Memcacheds: install them with `make install`")
+		return errors.New("the cluster does not know Memcacheds: install the CRD with `make install`")
 	}
 	if err != nil {
 		return fmt.Errorf("set the controller up: %w", err)
