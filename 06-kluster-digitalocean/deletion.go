@@ -30,6 +30,9 @@ func (c *controller) delete(ctx context.Context, kluster *klusterv1alpha1.Kluste
 		return result{}, notOurs(kluster, cluster)
 	}
 	if cluster.State != cloud.StateDeleting && cluster.State != cloud.StateDeleted {
+		if err := c.checkFresh(ctx, kluster); err != nil {
+			return result{}, err
+		}
 		err := observed.cloud.Delete(ctx, cluster.ID)
 		if err != nil && !cloud.Is(err, cloud.NotFound) {
 			return result{}, cloudError(err)

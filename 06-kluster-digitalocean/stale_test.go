@@ -6,6 +6,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	kubefake "k8s.io/client-go/kubernetes/fake"
 	corelisters "k8s.io/client-go/listers/core/v1"
@@ -42,6 +43,11 @@ func (a *recordingAccount) Upgrade(_ context.Context, _ *cloud.Cluster, version 
 	return a.upgrading, nil
 }
 
+func (a *recordingAccount) Delete(context.Context, string) error {
+	a.changes = append(a.changes, "delete")
+	return nil
+}
+
 // newActing returns a controller whose method act works. Its API server has the given objects, and a Secret with the
 // kubeconfig of storedKluster's cluster, which is valid for weeks.
 func newActing(t *testing.T, live ...runtime.Object) *controller {
@@ -61,6 +67,11 @@ func TestAStaleKlusterChangesNothing(t *testing.T) {
 		change(kluster)
 		return []runtime.Object{kluster}
 	}
+	deleted := func() *klusterv1alpha1.Kluster {
+		kluster := recordedKluster()
+		kluster.DeletionTimestamp = new(metav1.Now())
+		return kluster
+	}
 	tests := map[string]struct {
 		// cached is what the cache shows, and live is what the API server has.
 		cached *klusterv1alpha1.Kluster
@@ -71,6 +82,8 @@ func TestAStaleKlusterChangesNothing(t *testing.T) {
 	}{
 		"a Kluster is current, and has no cluster":            {cached: pendingKluster(), live: []runtime.Object{pendingKluster()}, want: []string{"create"}},
 		"a Kluster is current, and has a cluster":             {cached: recordedKluster(), live: []runtime.Object{recordedKluster()}, want: []string{"update pools", "upgrade to 1.36"}},
+		"a Kluster is current, and is being deleted":          {cached: deleted(), live: []runtime.Object{deleted()}, want: []string{"delete"}},
+		"a deleted Kluster's cluster is to be kept after all": {cached: deleted(), live: changed(deleted(), func(kluster *klusterv1alpha1.Kluster) { kluster.Spec.DeletionPolicy = klusterv1alpha1.DeletionOrphan })},
 		"a Kluster is gone, and would get a cluster":          {cached: pendingKluster()},
 		"a Kluster is gone, and had a cluster":                {cached: recordedKluster()},
 		"a cluster was recorded, and is gone":                 {cached: pendingKluster(), live: changed(recordedKluster(), func(*klusterv1alpha1.Kluster) {})},
