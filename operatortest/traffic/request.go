@@ -53,17 +53,20 @@ type Request struct {
 }
 
 // IsWrite reports whether the request is meant to change what the API server stores.
-// A dry run isn't; neither is a review, which is created but only asks a question.
+// A dry run isn't; neither is a review in the API groups for authentication and authorization, such as a
+// SubjectAccessReview, which is created but only asks a question.
 func (r Request) IsWrite() bool {
 	switch r.Verb {
 	case "create", "update", "patch", "delete", "deletecollection":
-		return r.Resource != "" && !r.DryRun && !strings.HasSuffix(r.Resource, "reviews")
+		return r.Resource != "" && !r.DryRun && r.Group != "authentication.k8s.io" && r.Group != "authorization.k8s.io"
 	}
 	return false
 }
 
 // IsEvent reports whether the request is for Events, of either API group.
-func (r Request) IsEvent() bool { return r.Resource == "events" }
+func (r Request) IsEvent() bool {
+	return r.Resource == "events" && (r.Group == "" || r.Group == "events.k8s.io")
+}
 
 // IsLease reports whether the request is for Leases, such as a request of the leader election.
 func (r Request) IsLease() bool { return r.Resource == "leases" && r.Group == "coordination.k8s.io" }

@@ -175,6 +175,16 @@ func TestKindsOfRequests(t *testing.T) {
 			request: Request{Verb: "create", Group: "authorization.k8s.io", Resource: "subjectaccessreviews"},
 			kind:    "create subjectaccessreviews.authorization.k8s.io",
 		},
+		"a question about the user": {
+			request: Request{Verb: "create", Group: "authentication.k8s.io", Resource: "selfsubjectreviews"},
+			kind:    "create selfsubjectreviews.authentication.k8s.io",
+		},
+		"a review of a custom kind": {
+			request: Request{Verb: "create", Group: "example.com", Resource: "previews"}, isWrite: true, kind: "create previews.example.com",
+		},
+		"an event of a custom kind": {
+			request: Request{Verb: "create", Group: "example.com", Resource: "events"}, isWrite: true, kind: "create events.example.com",
+		},
 		"an event of the old group": {request: Request{Verb: "create", Resource: "events"}, isWrite: true, isEvent: true, kind: "create events"},
 		"an event of the new group": {
 			request: Request{Verb: "patch", Group: "events.k8s.io", Resource: "events"},
