@@ -3,7 +3,9 @@ package trial
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -137,9 +139,15 @@ func (t *Trial) Allows(ctx context.Context, resource *unstructured.Unstructured,
 	return nil
 }
 
+// denial matches how the API server begins the message of a webhook that denies a request.
+var denial = regexp.MustCompile(`^admission webhook "[^"]+" denied the request`)
+
 // Refused reports whether the API server or a webhook rejected a spec, as opposed to a request that failed. The kit
-// has all permissions, so Forbidden has no other reason.
-func Refused(err error) bool { return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) }
+// has all permissions, so Forbidden has no other reason. A webhook may deny a request with any status code.
+func Refused(err error) bool {
+	var status apierrors.APIStatus
+	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || errors.As(err, &status) && denial.MatchString(status.Status().Message)
+}
 
 // FreshOf returns the final state of a new resource with a spec. If that is the sample's own, FreshOf shares the state
 // with behaviours that create the sample unchanged.
