@@ -57,6 +57,7 @@ func Example() {
 func runManager(ctx context.Context, restConfig *rest.Config, wishes operatortest.RunOptions) error {
 	many := true // the kit runs several managers in one process, and their controllers have the same names
 	options := ctrl.Options{
+		Logger:     ctrl.LoggerFrom(ctx), // the kit searches this log for panics and the values of Secrets
 		Metrics:    server.Options{BindAddress: "0"},
 		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{wishes.Namespace: {}}},
 		Controller: config.Controller{SkipNameValidation: &many},
