@@ -24,7 +24,7 @@ import (
 // be pulled. The cases that come from the spec and its schema are in misoperation_cases.go.
 //
 // Not every problem affects every operator. If the resource converges as usual, the trial counts as not tried; but
-// a trial of the quota for children fails if nothing was refused.
+// a trial of the quota for children fails if nothing was refused. It is not tried if all children are cluster-scoped.
 var misoperation = behaviour{
 	name:    "misoperation",
 	promise: "reports that it can't fulfil a spec, and fulfils it once it can",
@@ -51,6 +51,10 @@ const watchedLooks = 60
 
 // childrenRefused creates the sample while a quota refuses each of its children, and then removes the quota.
 func childrenRefused(ctx context.Context, t *trial.Trial) error {
+	if len(t.NamespacedChildNames(nil)) == 0 {
+		t.NotTried = "nothing to refuse: no quota applies to cluster-scoped children"
+		return nil
+	}
 	wanted, err := t.Fresh(ctx, nil)
 	if err != nil {
 		return err
@@ -221,8 +225,8 @@ func misoperations(ctx context.Context, runner *trial.Runner) ([]trial.Case, err
 	if err != nil {
 		return nil, err
 	}
-	before := runner.ChildNames(nil)
-	if slices.ContainsFunc(runner.ChildNames(change), func(name string) bool { return !slices.Contains(before, name) }) {
+	before := runner.NamespacedChildNames(nil)
+	if slices.ContainsFunc(runner.NamespacedChildNames(change), func(name string) bool { return !slices.Contains(before, name) }) {
 		cases = append(cases, trial.Case{Name: "a quota refuses the children of a changed spec", Try: renamedRefused(change)})
 	}
 	made, err := runner.Fresh(ctx, nil)

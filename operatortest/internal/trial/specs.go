@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"example.com/operator-workshop/operatortest"
 	"example.com/operator-workshop/operatortest/internal/specgen"
 	"example.com/operator-workshop/operatortest/internal/state"
 	"example.com/operator-workshop/operatortest/traffic"
@@ -180,8 +181,18 @@ func (runner *Runner) RequestsFor(kinds ...schema.GroupVersionKind) (func(traffi
 // ChildNames returns the kinds and names of the children that a resource with a spec should have, in the order of
 // their declarations.
 func (runner *Runner) ChildNames(spec map[string]any) []string {
+	return runner.childNames(spec, runner.Operator.Children)
+}
+
+// NamespacedChildNames is like ChildNames, but leaves out the cluster-scoped children, to which no quota applies.
+func (runner *Runner) NamespacedChildNames(spec map[string]any) []string {
+	clusterScoped := func(declared operatortest.Child) bool { return runner.clusterScoped[declared.Kind] }
+	return runner.childNames(spec, slices.DeleteFunc(slices.Clone(runner.Operator.Children), clusterScoped))
+}
+
+func (runner *Runner) childNames(spec map[string]any, children []operatortest.Child) []string {
 	var names []string
-	for _, declared := range runner.Operator.Children {
+	for _, declared := range children {
 		if name := declared.NameFor(runner.Resource(spec)); name != "" {
 			names = append(names, declared.Kind.Kind+"/"+name)
 		}

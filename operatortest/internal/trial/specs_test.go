@@ -7,9 +7,13 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"example.com/operator-workshop/operatortest"
 )
 
 func TestRefused(t *testing.T) {
@@ -37,4 +41,16 @@ func TestRefused(t *testing.T) {
 			g.Expect(Refused(fmt.Errorf("try out a spec: %w", test.err))).To(Equal(test.want))
 		})
 	}
+}
+
+func TestNamespacedChildNames(t *testing.T) {
+	g := NewWithT(t)
+	settings, roles := corev1.SchemeGroupVersion.WithKind("ConfigMap"), rbacv1.SchemeGroupVersion.WithKind("ClusterRole")
+	runner := &Runner{
+		Operator:      operatortest.Operator{Children: []operatortest.Child{{Kind: settings}, {Kind: roles}}},
+		Sample:        objectNamed("example.com/v1", "Depot", "depot"),
+		clusterScoped: map[schema.GroupVersionKind]bool{roles: true},
+	}
+	g.Expect(runner.ChildNames(nil)).To(Equal([]string{"ConfigMap/depot", "ClusterRole/depot"}))
+	g.Expect(runner.NamespacedChildNames(nil)).To(Equal([]string{"ConfigMap/depot"}))
 }
