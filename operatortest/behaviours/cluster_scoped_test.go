@@ -22,6 +22,7 @@ import (
 
 	"example.com/operator-workshop/operatortest"
 	"example.com/operator-workshop/operatortest/internal/trial"
+	"example.com/operator-workshop/operatortest/report"
 )
 
 var depotKind = gadgetKind.GroupVersion().WithKind("Depot")
@@ -35,6 +36,7 @@ type depotReconciler struct {
 	client.Client
 	recorder  events.EventRecorder
 	namespace string
+	rolesOnly bool // makes no ConfigMap
 }
 
 // depotOperator describes the operator that depotReconciler implements.
@@ -42,7 +44,9 @@ func depotOperator() operatortest.Operator {
 	drift := map[string]string{"another size": `{"metadata":{"annotations":{"test.example.com/size":"99"}}}`}
 	return operatortest.Operator{
 		CRDs: []string{"testdata/depot/depots.yaml"}, Sample: "testdata/depot/depot.yaml", Roles: []string{"testdata/depot/role.yaml"},
-		Run: runDepots,
+		Run: func(ctx context.Context, config *rest.Config, options operatortest.RunOptions) error {
+			return runDepots(ctx, config, options, false)
+		},
 		Children: []operatortest.Child{
 			{Kind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), Drift: drift},
 			{Kind: rbacv1.SchemeGroupVersion.WithKind("ClusterRole"), Drift: drift},
@@ -62,12 +66,14 @@ func newDepot() *unstructured.Unstructured {
 	return depot
 }
 
-func runDepots(ctx context.Context, config *rest.Config, options operatortest.RunOptions) error {
+func runDepots(ctx context.Context, config *rest.Config, options operatortest.RunOptions, rolesOnly bool) error {
 	manager, err := ctrl.NewManager(config, managerOptions(ctx, options, "depot-operator"))
 	if err != nil {
 		return err
 	}
-	reconciler := &depotReconciler{Client: manager.GetClient(), recorder: manager.GetEventRecorder("depot-operator"), namespace: options.Namespace}
+	reconciler := &depotReconciler{
+		Client: manager.GetClient(), recorder: manager.GetEventRecorder("depot-operator"), namespace: options.Namespace, rolesOnly: rolesOnly,
+	}
 	// All children have their Depot's name, and so do other owners' objects that take their place.
 	byName := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: object.GetName()}}}
@@ -93,7 +99,11 @@ func (r *depotReconciler) Reconcile(ctx context.Context, request reconcile.Reque
 		return reconcile.Result{}, nil // the garbage collector deletes the children
 	}
 	ready := metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Made", ObservedGeneration: depot.GetGeneration()}
-	for _, child := range []client.Object{&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace}}, &rbacv1.ClusterRole{}} {
+	children := []client.Object{&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace}}, &rbacv1.ClusterRole{}}
+	if r.rolesOnly {
+		children = children[1:]
+	}
+	for _, child := range children {
 		child.SetName(depot.GetName())
 		refusal, err := r.apply(ctx, depot, child)
 		if apierrors.IsForbidden(err) {
@@ -165,6 +175,19 @@ var _ = pooledIt("an operator of a cluster-scoped kind, with a cluster-scoped ch
 
 var _ = It("an operator of a cluster-scoped kind, with a cluster-scoped child, has every behaviour that must run alone", func(ctx SpecContext) {
 	tryDepot(ctx, NewGomega(Fail), func(b behaviour) bool { return b.alone })
+})
+
+var _ = pooledIt("no quota is tried on children that are all cluster-scoped", func(ctx context.Context, g Gomega) {
+	operator := depotOperator()
+	operator.Children = operator.Children[1:] // the ClusterRole
+	operator.Run = func(ctx context.Context, config *rest.Config, options operatortest.RunOptions) error {
+		return runDepots(ctx, config, options, true)
+	}
+	runner, err := trial.NewRunner(ctx, operator, cluster)
+	g.Expect(err).NotTo(HaveOccurred())
+	defer runner.Close()
+	g.Expect(misoperation.try(ctx, runner)).To(Succeed())
+	g.Expect(runner.Trials(misoperation.name)).To(HaveExactElements(HaveField("Result", report.NotTried)))
 })
 
 func tryDepot(ctx context.Context, g Gomega, selected func(behaviour) bool) {
