@@ -67,6 +67,7 @@ func TestAStaleKlusterChangesNothing(t *testing.T) {
 		change(kluster)
 		return []runtime.Object{kluster}
 	}
+	//workshop:step 6.13a
 	deleted := func() *klusterv1alpha1.Kluster {
 		kluster := recordedKluster()
 		kluster.DeletionTimestamp = new(metav1.Now())
@@ -80,9 +81,11 @@ func TestAStaleKlusterChangesNothing(t *testing.T) {
 		// retry without logging an error.
 		want []string
 	}{
-		"a Kluster is current, and has no cluster":            {cached: pendingKluster(), live: []runtime.Object{pendingKluster()}, want: []string{"create"}},
-		"a Kluster is current, and has a cluster":             {cached: recordedKluster(), live: []runtime.Object{recordedKluster()}, want: []string{"update pools", "upgrade to 1.36"}},
-		"a Kluster is current, and is being deleted":          {cached: deleted(), live: []runtime.Object{deleted()}, want: []string{"delete"}},
+		"a Kluster is current, and has no cluster": {cached: pendingKluster(), live: []runtime.Object{pendingKluster()}, want: []string{"create"}},
+		"a Kluster is current, and has a cluster":  {cached: recordedKluster(), live: []runtime.Object{recordedKluster()}, want: []string{"update pools", "upgrade to 1.36"}},
+		//workshop:step 6.13a
+		"a Kluster is current, and is being deleted": {cached: deleted(), live: []runtime.Object{deleted()}, want: []string{"delete"}},
+		//workshop:step 6.13a
 		"a deleted Kluster's cluster is to be kept after all": {cached: deleted(), live: changed(deleted(), func(kluster *klusterv1alpha1.Kluster) { kluster.Spec.DeletionPolicy = klusterv1alpha1.DeletionOrphan })},
 		"a Kluster is gone, and would get a cluster":          {cached: pendingKluster()},
 		"a Kluster is gone, and had a cluster":                {cached: recordedKluster()},
