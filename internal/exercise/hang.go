@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// frame matches a function in a goroutine's stack, with its file and line.
-var frame = regexp.MustCompile(`(?m)^(\S.*)\([^\n]*\)\n\s+(/.+\.go):(\d+)`)
+// frame matches a function in a goroutine's stack. Its groups are the file and the line.
+var frame = regexp.MustCompile(`(?m)^\S.*\([^\n]*\)\n\s+(/.+\.go):(\d+)`)
 
 // mostFrames is the maximum number of lines of a stack that a finding shows.
 const mostFrames = 12
@@ -27,10 +27,10 @@ func (c *Copy) ended(output string) (place, description string) {
 			continue
 		}
 		for _, match := range frame.FindAllStringSubmatch(block, -1) {
-			if !c.isOwn(match[2]) {
+			if !c.isOwn(match[1]) {
 				continue
 			}
-			place = c.relative(match[2]) + ":" + match[3]
+			place = c.relative(match[1]) + ":" + match[2]
 			stack := strings.ReplaceAll(firstLines(block, mostFrames), c.Path, c.name())
 			return place, fmt.Sprintf("%s: see %s\n%s\n%s", why, place, panicMessage(output), stack)
 		}
