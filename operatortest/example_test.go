@@ -20,7 +20,7 @@ import (
 )
 
 // This example describes an operator of your own, which makes a ConfigMap for each Widget. In a suite, the variables,
-// BeforeSuite and Describe are outside any function.
+// BeforeSuite and Describe are outside any function, and an ordinary test calls RunSpecs; without it, no spec would run.
 func Example() {
 	operator := operatortest.Operator{
 		CRDs:           []string{"config/crd/bases"},

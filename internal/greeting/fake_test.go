@@ -40,9 +40,9 @@ func newFake(objects ...client.Object) *fake.ClientBuilder {
 	return fake.NewClientBuilder().WithScheme(newScheme()).WithStatusSubresource(&Greeting{}).WithObjects(objects...)
 }
 
-// reconcile calls Reconcile once for the Greeting, with a recorder that keeps one event.
+// reconcile calls Reconcile once for the Greeting, with a recorder that keeps up to ten Events.
 func reconcile(ctx context.Context, c client.Client, greeting *Greeting) (*events.FakeRecorder, error) {
-	recorder := events.NewFakeRecorder(1)
+	recorder := events.NewFakeRecorder(10)
 	reconciler := &Reconciler{Client: c, Recorder: recorder}
 	_, err := reconciler.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(greeting)})
 	return recorder, err
@@ -51,6 +51,7 @@ func reconcile(ctx context.Context, c client.Client, greeting *Greeting) (*event
 func TestReconcileCreatesTheConfigMap(t *testing.T) {
 	g := NewWithT(t)
 	greeting := newGreeting("default")
+	greeting.UID = "7f1c" // IsControlledBy compares UIDs, and a fake client sets none
 	c := newFake(greeting).Build()
 
 	_, err := reconcile(t.Context(), c, greeting)

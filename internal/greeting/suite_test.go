@@ -21,6 +21,8 @@ const (
 	specTimeout = 30 * time.Second
 	// convergeTimeout bounds how long the operator and the cluster may take for one change.
 	convergeTimeout = 10 * time.Second
+	// stopTimeout bounds how long the operator may take to stop. A Reconcile that has begun may take all of its own time.
+	stopTimeout = reconcileTimeout + 5*time.Second
 )
 
 var cluster = &testcluster.Cluster{CRDs: crds, Scheme: newScheme()}
@@ -40,14 +42,17 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 // startOperator runs the operator for one namespace until the spec ends.
 func startOperator(namespace string) {
 	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
+	var err error
+	ended := make(chan struct{})
 	go func() {
 		defer GinkgoRecover()
-		ended <- Run(ctx, cluster.Config, testOptions(namespace, cluster.Scheme))
+		defer close(ended)
+		err = Run(ctx, cluster.Config, testOptions(namespace, cluster.Scheme))
 	}()
 	DeferCleanup(func() {
 		stop()
-		Eventually(ended).WithTimeout(convergeTimeout).Should(Receive(BeNil()), "the operator must end without an error")
+		Eventually(ended).WithTimeout(stopTimeout).Should(BeClosed(), "the operator must end when its context does")
+		Expect(err).NotTo(HaveOccurred(), "the operator must end without an error")
 	})
 }
 
