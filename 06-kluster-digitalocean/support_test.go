@@ -84,7 +84,9 @@ func startOperator(options options) (stop func()) {
 	return func() {
 		GinkgoHelper()
 		end()
-		Eventually(ended).WithTimeout(convergeTimeout).Should(Receive(BeNil()), "run must end without an error after the signal to stop")
+		var err error
+		Eventually(ended).WithTimeout(convergeTimeout).Should(Receive(&err), "run must end after the signal to stop")
+		Expect(err).NotTo(HaveOccurred())
 	}
 }
 

@@ -178,7 +178,9 @@ func newProcess(t *testing.T, stored ...client.Object) *process {
 	started := &process{local: local, manager: mgr, ctx: ctx, ended: make(chan error, 1)}
 	started.stop = func() {
 		cancel()
-		g.Eventually(started.ended).WithTimeout(waitTimeout).Should(Receive(BeNil()), "the manager must end when it is told to")
+		var err error
+		g.Eventually(started.ended).WithTimeout(waitTimeout).Should(Receive(&err), "the manager must end when it is told to")
+		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(logged).NotTo(Receive(), "see ignoreChanged in localwebhook.go")
 	}
 	t.Cleanup(cancel)

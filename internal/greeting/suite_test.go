@@ -42,16 +42,15 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 // startOperator runs the operator for one namespace until the spec ends.
 func startOperator(namespace string) {
 	ctx, stop := context.WithCancel(context.Background())
-	var err error
-	ended := make(chan struct{})
+	ended := make(chan error, 1)
 	go func() {
 		defer GinkgoRecover()
-		defer close(ended)
-		err = Run(ctx, cluster.Config, testOptions(namespace, cluster.Scheme))
+		ended <- Run(ctx, cluster.Config, testOptions(namespace, cluster.Scheme))
 	}()
 	DeferCleanup(func() {
 		stop()
-		Eventually(ended).WithTimeout(stopTimeout).Should(BeClosed(), "the operator must end when its context does")
+		var err error
+		Eventually(ended).WithTimeout(stopTimeout).Should(Receive(&err), "the operator must end when its context does")
 		Expect(err).NotTo(HaveOccurred(), "the operator must end without an error")
 	})
 }

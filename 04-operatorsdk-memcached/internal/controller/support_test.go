@@ -98,7 +98,9 @@ func startManagerWith(image string, config *rest.Config, options manager.Options
 		}
 		stopped = true
 		cancel()
-		Eventually(ended).WithTimeout(convergeTimeout).Should(Receive(BeNil()), "the manager must end without an error after the signal to stop")
+		var err error
+		Eventually(ended).WithTimeout(convergeTimeout).Should(Receive(&err), "the manager must end after the signal to stop")
+		Expect(err).NotTo(HaveOccurred())
 	}
 	DeferCleanup(stop)
 	DeferCleanup(func(ctx SpecContext) {

@@ -92,7 +92,9 @@ func start(now clock.PassiveClock, config *rest.Config, setup ctrl.Options, opti
 		}
 		stopped = true
 		cancel()
-		Eventually(ended).WithTimeout(convergeTimeout).Should(Receive(BeNil()), "the manager should end without an error when it is told to stop")
+		var err error
+		Eventually(ended).WithTimeout(convergeTimeout).Should(Receive(&err), "the manager should end when it is told to stop")
+		Expect(err).NotTo(HaveOccurred())
 	}
 	DeferCleanup(stop)
 	return stop
