@@ -36,9 +36,10 @@ func (c Command) Run(ctx context.Context) error {
 }
 
 // others lists variables that change what make, go or the shell does. A nested make would use the outer make's flags,
-// and GOOS=windows in a learner's shell would compile specs that can't run on this machine.
+// WORKSHOP_OWN the learner's copy of a stage in place of the stage, and GOOS=windows in a learner's shell would compile
+// specs that can't run on this machine.
 var others = []string{
-	"MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "CLUSTER", "NAME", "IMG",
+	"MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "CLUSTER", "NAME", "IMG", "WORKSHOP_OWN",
 	"GOFLAGS", "GOOS", "GOARCH", "CDPATH",
 }
 

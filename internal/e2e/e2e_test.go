@@ -112,11 +112,12 @@ func TestEnvironmentOmitsVariablesForMakeGoAndTheShell(t *testing.T) {
 	g := NewWithT(t)
 	t.Setenv("MAKEFLAGS", "IMG=mine")
 	t.Setenv("CLUSTER", "embedded")
+	t.Setenv("WORKSHOP_OWN", "1")
 	t.Setenv("GOFLAGS", "-mod=vendor")
 	t.Setenv("GOOS", "windows")
 	t.Setenv("CDPATH", "/elsewhere")
 	t.Setenv("OFFLINE", "1")
 	environment := Environment("IMG=theirs")
 	g.Expect(environment).To(ContainElements("OFFLINE=1", "IMG=theirs"))
-	g.Expect(environment).NotTo(ContainElement(MatchRegexp("^(MAKEFLAGS|CLUSTER|GOFLAGS|GOOS|CDPATH)=")))
+	g.Expect(environment).NotTo(ContainElement(MatchRegexp("^(MAKEFLAGS|CLUSTER|WORKSHOP_OWN|GOFLAGS|GOOS|CDPATH)=")))
 }
