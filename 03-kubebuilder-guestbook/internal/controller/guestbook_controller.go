@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	//workshop:until 3.5f logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	webappv1 "example.com/operator-workshop/03-kubebuilder-guestbook/api/v1"
 )
@@ -63,7 +64,7 @@ func (r *GuestbookReconciler) Reconcile(ctx context.Context, request ctrl.Reques
 	if !guestbook.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, nil // the garbage collector deletes the children, which have an owner reference
 	}
-	//workshop:until 3.5f ctrl.LoggerFrom(ctx).Info("Reconciling", "size", guestbook.Spec.Size)
+	//workshop:until 3.5f logf.FromContext(ctx).Info("Reconciling", "size", guestbook.Spec.Size)
 	err := r.reconcile(ctx, guestbook)
 	//workshop:step 3.5h
 	if isNamespaceTerminating(err) {
