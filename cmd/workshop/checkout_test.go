@@ -81,7 +81,7 @@ func plainEnvironment() []string {
 	var plain []string
 	for _, entry := range os.Environ() {
 		switch name, _, _ := strings.Cut(entry, "="); name {
-		case "MAKEFLAGS", "MAKELEVEL", "MFLAGS", "KUBECONFIG", "WORKSHOP_CLUSTER", "WORKSHOP_NAME", "WORKSHOP_YES", "WORKSHOP_PLAY":
+		case "MAKEFLAGS", "MAKELEVEL", "MFLAGS", "KUBECONFIG", "WORKSHOP_CLUSTER", "WORKSHOP_NAME", "WORKSHOP_YES", "WORKSHOP_OWN", "WORKSHOP_PLAY":
 		default:
 			plain = append(plain, entry)
 		}
