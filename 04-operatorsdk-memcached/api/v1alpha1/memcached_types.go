@@ -94,6 +94,7 @@ type MemcachedSpec struct {
 	//workshop:step 4.14a
 	// +kubebuilder:validation:Minimum=16
 	// +kubebuilder:validation:Maximum=16384
+	//workshop:markers 4.18
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Connections per pod",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number","urn:alm:descriptor:com.tectonic.ui:advanced"}
 	MaxConnections int32 `json:"maxConnections,omitempty"`
 }

@@ -37,9 +37,3 @@ func TestInvalidSamplesHaveARefusedConnectionLimit(t *testing.T) {
 		})
 	}
 }
-
-func TestConsolesShowTheConnectionLimit(t *testing.T) {
-	g := NewWithT(t)
-	g.Expect(readFile(g, "manifests/bases/memcached-operator.clusterserviceversion.yaml")).To(ContainSubstring("path: maxConnections"),
-		"the field needs a descriptor such as operator-sdk would generate from its marker")
-}
