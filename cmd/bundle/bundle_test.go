@@ -40,6 +40,22 @@ func readFolder(t *testing.T, dir string) map[string]string {
 	return contents
 }
 
+// gadgetVersion is the ClusterServiceVersion that run makes from gadgetManifests.
+type gadgetVersion struct {
+	Metadata map[string]any
+	Spec     map[string]any
+}
+
+func readGadgetVersion(t *testing.T, dir string) gadgetVersion {
+	t.Helper()
+	g := NewWithT(t)
+	content, err := os.ReadFile(filepath.Join(dir, "bundle/manifests/gadget-operator.clusterserviceversion.yaml"))
+	g.Expect(err).NotTo(HaveOccurred())
+	var csv gadgetVersion
+	g.Expect(yaml.Unmarshal(content, &csv)).To(Succeed())
+	return csv
+}
+
 func TestRunWritesTheBundle(t *testing.T) {
 	g := NewWithT(t)
 	dir := t.TempDir()
@@ -69,14 +85,7 @@ func TestClusterServiceVersion(t *testing.T) {
 	g := NewWithT(t)
 	dir := t.TempDir()
 	g.Expect(run(gadgetFlags, strings.NewReader(gadgetManifests(t)), dir)).To(Succeed())
-	content, err := os.ReadFile(filepath.Join(dir, "bundle/manifests/gadget-operator.clusterserviceversion.yaml"))
-	g.Expect(err).NotTo(HaveOccurred())
-	var csv struct {
-		Metadata map[string]any
-		Spec     map[string]any
-	}
-	g.Expect(yaml.Unmarshal(content, &csv)).To(Succeed())
-
+	csv := readGadgetVersion(t, dir)
 	g.Expect(csv.Metadata).To(HaveKeyWithValue("name", "gadget-operator.v0.1.0"))
 	g.Expect(csv.Metadata).To(HaveKeyWithValue("annotations", HaveKeyWithValue("containerImage", "registry.example.com:5000/gadget-operator:v1")))
 	g.Expect(csv.Metadata["annotations"]).To(HaveKeyWithValue("alm-examples", And(
@@ -118,6 +127,44 @@ owned:
 		HaveKeyWithValue("label", HaveKeyWithValue("app", "gadgets")),
 		HaveKeyWithValue("spec", HaveKeyWithValue("replicas", BeNumerically("==", 1))),
 	)))
+}
+
+func TestTheRulesOfARoleAreGrantedOnceInEachScope(t *testing.T) {
+	g := NewWithT(t)
+	again := `
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: work, namespace: other-gadgets}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: work}
+subjects: [{kind: ServiceAccount, name: manager, namespace: gadgets}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: tokens-again}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: tokens}
+subjects: [{kind: ServiceAccount, name: manager, namespace: gadgets}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: work}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: work}
+subjects: [{kind: ServiceAccount, name: manager, namespace: gadgets}]
+`
+	dir := t.TempDir()
+	g.Expect(run(gadgetFlags, strings.NewReader(gadgetManifests(t)+again), dir)).To(Succeed())
+	strategy := readGadgetVersion(t, dir).Spec["install"].(map[string]any)["spec"].(map[string]any)
+	g.Expect(yaml.Marshal(strategy["permissions"])).To(MatchYAML(`
+- serviceAccountName: manager
+  rules:
+  - {apiGroups: [apps], resources: [deployments], verbs: [patch]}
+`), "two RoleBindings of one role must give its rules once, see grants in permissions.go")
+	g.Expect(yaml.Marshal(strategy["clusterPermissions"])).To(MatchYAML(`
+- serviceAccountName: manager
+  rules:
+  - {apiGroups: [authentication.k8s.io], resources: [tokenreviews], verbs: [create]}
+  - {apiGroups: [apps], resources: [deployments], verbs: [patch]}
+`), "a ClusterRoleBinding must count even if a RoleBinding grants the same role, because it grants the role everywhere")
 }
 
 func TestLabels(t *testing.T) {

@@ -22,13 +22,19 @@ type permissions struct {
 	others []*unstructured.Unstructured
 }
 
+// grant is a role together with the kind of the bindings that grant it.
+type grant struct {
+	role    *unstructured.Unstructured
+	binding string
+}
+
 // grants separates the operator's own roles and bindings from others.
 func (m *manifests) grants() (permissions, error) {
 	granted, err := m.account()
 	if err != nil {
 		return granted, err
 	}
-	bound := map[*unstructured.Unstructured]bool{}
+	bound, included := map[*unstructured.Unstructured]bool{}, map[grant]bool{}
 	for _, object := range m.bindings {
 		var binding rbacv1.ClusterRoleBinding // a RoleBinding has the same fields
 		if err := convert(object, &binding); err != nil {
@@ -47,6 +53,10 @@ func (m *manifests) grants() (permissions, error) {
 			return granted, fmt.Errorf("%s %s grants the %s %s, which config/ does not have: a bundle must contain each rule itself", binding.Kind, binding.Name, binding.RoleRef.Kind, binding.RoleRef.Name)
 		}
 		bound[role] = true
+		if included[grant{role, binding.Kind}] {
+			continue // another binding of this kind grants the same rules
+		}
+		included[grant{role, binding.Kind}] = true
 		rules, _, err := unstructured.NestedSlice(role.Object, "rules")
 		if err != nil {
 			return granted, fmt.Errorf("read %s %s: %w", role.GetKind(), role.GetName(), err)
