@@ -25,6 +25,10 @@ const (
 	// headerLimit bounds how long a client may take to send a request's header, so that connections whose clients never
 	// finish it do not pile up.
 	headerLimit = 10 * time.Second
+	// idleLimit bounds how long a connection stays open between two requests. It is longer than the 90 seconds after which
+	// Go's clients close such a connection themselves. Otherwise, the emulator might close it just when a client sends a
+	// request.
+	idleLimit = 2 * time.Minute
 	// stopLimit bounds the removal of the control planes after Ctrl-C. Open requests must end within half of it.
 	stopLimit = time.Minute
 )
@@ -102,11 +106,7 @@ func serve(ctx context.Context, options doks.Options, listener net.Listener, out
 		return err
 	}
 	defer cloud.Close()
-	server := &http.Server{
-		Handler: cloud, ReadHeaderTimeout: headerLimit, ErrorLog: slog.NewLogLogger(options.Log.Handler(), slog.LevelWarn),
-		// When the emulator ends, so do the requests that a fault is delaying.
-		BaseContext: func(net.Listener) context.Context { return ctx },
-	}
+	server := newServer(ctx, cloud, options.Log)
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
 	fmt.Fprintf(output, "The emulator listens on http://%s (Ctrl-C ends it).\n", listener.Addr())
@@ -122,4 +122,13 @@ func serve(ctx context.Context, options doks.Options, listener net.Listener, out
 		return errors.Join(fmt.Errorf("end the open requests: %w", err), server.Close())
 	}
 	return nil
+}
+
+func newServer(ctx context.Context, handler http.Handler, log *slog.Logger) *http.Server {
+	return &http.Server{
+		Handler: handler, ReadHeaderTimeout: headerLimit, IdleTimeout: idleLimit,
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+		// When the emulator ends, so do the requests that a fault is delaying.
+		BaseContext: func(net.Listener) context.Context { return ctx },
+	}
 }

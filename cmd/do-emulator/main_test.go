@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -104,6 +105,13 @@ func TestTheTokenCanStayOutOfTheArguments(t *testing.T) {
 	p.Expect(p.ask("GET", "")).To(Equal(200))
 	p.end()
 	p.Expect(p.output.String()).NotTo(ContainSubstring("very-secret"))
+}
+
+func TestTheServerClosesConnectionsThatSendNothing(t *testing.T) {
+	g := NewWithT(t)
+	server := newServer(t.Context(), http.NotFoundHandler(), slog.New(slog.DiscardHandler))
+	g.Expect(server.ReadHeaderTimeout).To(BeNumerically(">", 0), "a client may send half a header, and keep the connection open")
+	g.Expect(server.IdleTimeout).To(BeNumerically(">", http.DefaultTransport.(*http.Transport).IdleConnTimeout), "Go's clients must close an unused connection first: net/http doesn't repeat a POST that met a closed one")
 }
 
 func TestHelpExplainsEveryFlag(t *testing.T) {

@@ -20,7 +20,11 @@ import (
 	"example.com/operator-workshop/doks"
 )
 
-const headerLimit = 10 * time.Second
+const (
+	headerLimit = 10 * time.Second
+	// idleLimit is longer than the 90 seconds after which Go's clients close an unused connection themselves.
+	idleLimit = 2 * time.Minute
+)
 
 func main() {
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -48,7 +52,7 @@ func run(ctx context.Context) error {
 		return err
 	}
 	defer cloud.Close()
-	server := &http.Server{Addr: *address, Handler: cloud, ReadHeaderTimeout: headerLimit}
+	server := &http.Server{Addr: *address, Handler: cloud, ReadHeaderTimeout: headerLimit, IdleTimeout: idleLimit}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer stop()
 	err = server.ListenAndServeTLS(*certificates+"/tls.crt", *certificates+"/tls.key")
