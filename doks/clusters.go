@@ -164,7 +164,7 @@ func (e *Emulator) changeable(x *exchange) (*cluster, reply) {
 	return found, reply{}
 }
 
-// deleteCluster starts a deletion, or changes nothing if one has already started.
+// deleteCluster starts a deletion. If one has already started, the request succeeds and changes nothing.
 func (e *Emulator) deleteCluster(x *exchange) reply {
 	found := e.account.find(x.ids["cluster"])
 	if found == nil {

@@ -212,6 +212,36 @@ func TestGodoDeletesWithResources(t *testing.T) {
 	l.Expect(left.VolumeSnapshots).To(HaveExactElements(HaveField("Name", "one-snap"), HaveField("Name", "three-snap")))
 }
 
+func TestADeletionWithResourcesCanBeRepeatedButNotChanged(t *testing.T) {
+	l := newLab(t)
+	service := l.client().Kubernetes
+	selective, plain := l.createRunning("selective", 1), l.createRunning("plain", 1)
+	for _, each := range []*godo.KubernetesCluster{selective, plain} {
+		l.Expect(l.cloud.AddResources(each.ID, []string{each.Name + "-lb"}, []string{each.Name + "-vol"}, nil)).To(Succeed())
+	}
+	associated, _, err := service.ListAssociatedResourcesForDeletion(l.ctx, selective.ID)
+	l.Expect(err).NotTo(HaveOccurred())
+	wanted := &godo.KubernetesClusterDeleteSelectiveRequest{Volumes: []string{associated.Volumes[0].ID}}
+	for range 2 {
+		response, err := service.DeleteSelective(l.ctx, selective.ID, wanted)
+		l.Expect(err).NotTo(HaveOccurred(), "the first request has removed the volume, which must not make the second one fail, see deleteSelective in resources.go")
+		l.Expect(response.StatusCode).To(Equal(http.StatusNoContent))
+	}
+	_, err = service.DeleteSelective(l.ctx, selective.ID, &godo.KubernetesClusterDeleteSelectiveRequest{LoadBalancers: []string{associated.LoadBalancers[0].ID}})
+	l.Expect(err).NotTo(HaveOccurred())
+	_, err = service.Delete(l.ctx, plain.ID)
+	l.Expect(err).NotTo(HaveOccurred())
+	_, err = service.DeleteDangerous(l.ctx, plain.ID)
+	l.Expect(err).NotTo(HaveOccurred())
+
+	l.clock.Step(time.Second)
+	left := l.cloud.Leftovers()
+	l.Expect(left.LoadBalancers).To(ConsistOf(HaveField("Name", "selective-lb"), HaveField("Name", "plain-lb")), "a deletion that has started must go on as requested")
+	l.Expect(left.Volumes).To(ConsistOf(HaveField("Name", "plain-vol")))
+	_, err = service.DeleteSelective(l.ctx, selective.ID, wanted)
+	l.Expect(statusOf(err)).To(Equal(http.StatusNotFound))
+}
+
 func TestGodoCallsThatTheEmulatorDoesNotHaveGetA404(t *testing.T) {
 	l := newLab(t)
 	service := l.client().Kubernetes

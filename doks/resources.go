@@ -80,7 +80,8 @@ func (e *Emulator) listResources(x *exchange) reply {
 	return reply{status: http.StatusOK, body: found.Resources.with(Resources{})}
 }
 
-// deleteSelective deletes a cluster and the selected resources.
+// deleteSelective deletes a cluster and the selected resources. If a deletion has already started, it changes nothing:
+// a repeated request must not fail because the first one has removed the resources.
 func (e *Emulator) deleteSelective(x *exchange) reply {
 	var wanted selection
 	if refused, ok := x.decode(&wanted); !ok {
@@ -90,6 +91,9 @@ func (e *Emulator) deleteSelective(x *exchange) reply {
 	if found == nil {
 		return notFound()
 	}
+	if found.isBeingDeleted() {
+		return e.deleteCluster(x)
+	}
 	if !found.Resources.holds(wanted) {
 		return invalid("validation error: a selected resource is not associated with the cluster")
 	}
@@ -97,9 +101,9 @@ func (e *Emulator) deleteSelective(x *exchange) reply {
 	return e.deleteCluster(x)
 }
 
-// deleteDangerous deletes a cluster with all of its resources.
+// deleteDangerous deletes a cluster with all of its resources, or changes nothing if a deletion has already started.
 func (e *Emulator) deleteDangerous(x *exchange) reply {
-	if found := e.account.find(x.ids["cluster"]); found != nil {
+	if found := e.account.find(x.ids["cluster"]); found != nil && !found.isBeingDeleted() {
 		found.Resources = Resources{}
 	}
 	return e.deleteCluster(x)
