@@ -10,7 +10,6 @@ package localwebhook
 import (
 	"context"
 	"crypto/tls"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -21,7 +20,6 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/cert"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -67,7 +65,8 @@ func (l *Local) UseCertificate(config *tls.Config) {
 // that. With leader election, only the leader registers them and reports ready. Each configuration names a Service, as
 // controller-gen writes it, or is nil. SetupWithManager replaces the Services in it with URLs. If the cluster has a
 // configuration of the same name, for instance that of a deployed operator, the manager deletes it, and doesn't restore
-// it at the end. crds are the names of the CRDs whose versions the manager converts.
+// it at the end. crds are the names of the CRDs whose versions the manager converts. At the end, the manager restores
+// their former conversion; if the process is killed, the next one does.
 func (l *Local) SetupWithManager(mgr ctrl.Manager, mutating *admissionregistrationv1.MutatingWebhookConfiguration,
 	validating *admissionregistrationv1.ValidatingWebhookConfiguration, crds ...string) (err error) {
 	if mutating != nil {
@@ -124,15 +123,10 @@ func (l *Local) run(ctx context.Context) (err error) {
 		defer func() { err = errors.Join(err, ignoreChanged(l.client.Delete(ending, configuration, ours))) }()
 	}
 	for _, name := range l.crds {
-		crd := &apiextensionsv1.CustomResourceDefinition{}
-		if err := l.client.Get(ctx, client.ObjectKey{Name: name}, crd); err != nil {
-			return fmt.Errorf("get the CRD %s: %w", name, err)
+		if err := l.changeCRD(ctx, name, l.takeConversion); err != nil {
+			return err
 		}
-		before, ours := crd.Spec.Conversion.DeepCopy(), l.conversion()
-		if err := l.swapConversion(ctx, crd, before, ours); err != nil {
-			return fmt.Errorf("patch the CRD %s: %w", name, err)
-		}
-		defer func() { err = errors.Join(err, ignoreChanged(l.swapConversion(ending, crd, ours, before))) }()
+		defer func() { err = errors.Join(err, client.IgnoreNotFound(l.changeCRD(ending, name, l.restoreConversion))) }()
 	}
 	l.registered.Store(true)
 	ctrl.LoggerFrom(ctx).Info("Registered the webhooks", "address", l.address)
@@ -140,34 +134,9 @@ func (l *Local) run(ctx context.Context) (err error) {
 	return nil
 }
 
-// conversion returns the setting that makes the API server send conversions to this process, at the path that
-// controller-runtime serves.
-func (l *Local) conversion() *apiextensionsv1.CustomResourceConversion {
-	return &apiextensionsv1.CustomResourceConversion{
-		Strategy: apiextensionsv1.WebhookConverter,
-		Webhook: &apiextensionsv1.WebhookConversion{
-			ClientConfig:             &apiextensionsv1.WebhookClientConfig{URL: new("https://" + l.address + "/convert"), CABundle: l.caBundle},
-			ConversionReviewVersions: []string{"v1"},
-		},
-	}
-}
-
-// swapConversion replaces one conversion of the CRD with another. If the CRD no longer has the first, the API server
-// rejects the patch as invalid.
-func (l *Local) swapConversion(ctx context.Context, crd client.Object, from, to *apiextensionsv1.CustomResourceConversion) error {
-	patch, err := json.Marshal([]map[string]any{
-		{"op": "test", "path": "/spec/conversion", "value": from},
-		{"op": "replace", "path": "/spec/conversion", "value": to},
-	})
-	if err != nil {
-		return err
-	}
-	return l.client.Patch(ctx, crd, client.RawPatch(types.JSONPatchType, patch))
-}
-
-// ignoreChanged ignores the errors for objects that someone else has changed or removed since run wrote them.
+// ignoreChanged ignores the errors for configurations that someone else has replaced or removed since run wrote them.
 func ignoreChanged(err error) error {
-	if apierrors.IsConflict(err) || apierrors.IsInvalid(err) {
+	if apierrors.IsConflict(err) {
 		return nil
 	}
 	return client.IgnoreNotFound(err)

@@ -80,6 +80,84 @@ func TestWhatSomeoneElseHasWrittenIsLeftAlone(t *testing.T) {
 	process.stop()
 	g.Expect(process.local.client.Get(t.Context(), client.ObjectKeyFromObject(configuration), configuration)).To(Succeed())
 	g.Expect(process.conversion(g)).To(Equal(other.conversion()))
+	g.Expect(process.crd(g).Annotations).NotTo(HaveKey(replacedAnnotation), "nothing is left to restore")
+}
+
+func TestAKilledProcessLeavesItsConversionToTheNext(t *testing.T) {
+	url := &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.WebhookConverter, Webhook: &apiextensionsv1.WebhookConversion{
+		ClientConfig: &apiextensionsv1.WebhookClientConfig{URL: new("https://127.0.0.1:1/convert")}, ConversionReviewVersions: []string{"v1"},
+	}}
+	tests := map[string]struct {
+		// killed is how many processes have been killed, one after the other.
+		killed int
+		// meanwhile changes the CRD before the last process starts.
+		meanwhile func(*apiextensionsv1.CustomResourceDefinition)
+		want      *apiextensionsv1.CustomResourceConversion
+	}{
+		"one process is killed":      {killed: 1, want: newCRD().Spec.Conversion},
+		"three processes are killed": {killed: 3, want: newCRD().Spec.Conversion},
+		"the user writes another conversion after the kill": {
+			killed: 1, want: url, meanwhile: func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Conversion = url.DeepCopy() },
+		},
+		"the user writes the same conversion again after the kill": {
+			killed: 1, want: newCRD().Spec.Conversion, meanwhile: func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec = newCRD().Spec },
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			crd := newCRD()
+			for range test.killed {
+				local, err := New("127.0.0.1:9443")
+				g.Expect(err).NotTo(HaveOccurred())
+				g.Expect(local.takeConversion(crd)).To(Succeed())
+				g.Expect(crd.Spec.Conversion).To(Equal(local.conversion()))
+			}
+			if test.meanwhile != nil {
+				test.meanwhile(crd)
+			}
+			process := newProcess(t, crd)
+			process.start()
+			g.Eventually(process.local.ready).WithArguments((*http.Request)(nil)).WithTimeout(waitTimeout).Should(Succeed())
+			g.Expect(process.conversion(g)).To(Equal(process.local.conversion()))
+			process.stop()
+			g.Expect(process.conversion(g)).To(Equal(test.want), "the conversion of a dead process must not be restored, see takeConversion in conversion.go")
+			g.Expect(process.crd(g).Annotations).NotTo(HaveKey(replacedAnnotation))
+		})
+	}
+}
+
+func TestARecordThatIsNotJSONIsReported(t *testing.T) {
+	g := NewWithT(t)
+	crd := newCRD()
+	crd.Annotations = map[string]string{replacedAnnotation: "{"}
+	process := newProcess(t, crd)
+	process.start()
+	var err error
+	g.Eventually(process.ended).WithTimeout(waitTimeout).Should(Receive(&err))
+	g.Expect(err).To(MatchError(ContainSubstring("the CRD " + crdName + ": read the annotation " + replacedAnnotation)))
+}
+
+func TestAConflictIsRetried(t *testing.T) {
+	g := NewWithT(t)
+	process := newProcess(t, newCRD())
+	conflicts := 2
+	process.local.client = interceptor.NewClient(process.local.client.(client.WithWatch), interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+			if conflicts > 0 {
+				conflicts--
+				concurrent := newCRD()
+				g.Expect(c.Get(ctx, client.ObjectKeyFromObject(concurrent), concurrent)).To(Succeed())
+				metav1.SetMetaDataLabel(&concurrent.ObjectMeta, "writes", strconv.Itoa(conflicts))
+				g.Expect(c.Update(ctx, concurrent)).To(Succeed())
+			}
+			return c.Patch(ctx, object, patch, options...)
+		},
+	})
+	process.start()
+	g.Eventually(process.local.ready).WithArguments((*http.Request)(nil)).WithTimeout(waitTimeout).Should(Succeed(), "see changeCRD in conversion.go")
+	g.Expect(process.crd(g).Labels).To(HaveKeyWithValue("writes", "0"))
+	process.stop()
 }
 
 func TestWhatSomeoneElseHasRemovedIsNoError(t *testing.T) {
@@ -189,15 +267,19 @@ func newProcess(t *testing.T, stored ...client.Object) *process {
 
 func (p *process) start() { go func() { p.ended <- p.manager.Start(p.ctx) }() }
 
-func (p *process) conversion(g *WithT) *apiextensionsv1.CustomResourceConversion {
+func (p *process) crd(g *WithT) *apiextensionsv1.CustomResourceDefinition {
 	crd := newCRD()
 	g.Expect(p.local.client.Get(context.Background(), client.ObjectKeyFromObject(crd), crd)).To(Succeed())
-	return crd.Spec.Conversion
+	return crd
 }
 
-// newAPIServer returns controller-runtime's fake client, and adds what it lacks: UIDs, deletions that fail if the UID
-// is another one or the context has ended, and status 422 for a JSON patch whose test fails.
-func newAPIServer(known *runtime.Scheme, stored ...client.Object) client.Client {
+func (p *process) conversion(g *WithT) *apiextensionsv1.CustomResourceConversion {
+	return p.crd(g).Spec.Conversion
+}
+
+// newAPIServer returns controller-runtime's fake client, and adds what it lacks: UIDs, and deletions that fail if the
+// UID is another one or the context has ended.
+func newAPIServer(known *runtime.Scheme, stored ...client.Object) client.WithWatch {
 	return fake.NewClientBuilder().WithScheme(known).WithObjects(stored...).WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
 			object.SetUID(types.UID(uuid.NewString()))
@@ -216,13 +298,6 @@ func newAPIServer(known *runtime.Scheme, stored ...client.Object) client.Client 
 				return apierrors.NewConflict(admissionregistrationv1.Resource(""), object.GetName(), errors.New("another UID"))
 			}
 			return c.Delete(ctx, object)
-		},
-		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
-			err := c.Patch(ctx, object, patch, options...)
-			if err != nil && apierrors.ReasonForError(err) == metav1.StatusReasonUnknown {
-				return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "patch", apiextensionsv1.Resource("customresourcedefinitions"), object.GetName(), err.Error(), 0, false)
-			}
-			return err
 		},
 	}).Build()
 }
