@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	webappv1 "example.com/operator-workshop/03-kubebuilder-guestbook/api/v1"
@@ -24,6 +25,25 @@ var _ = Describe("the children", func() {
 
 	It("are corrected as soon as someone changes the Service", func(ctx SpecContext) {
 		expectCorrected(ctx, corev1.SchemeGroupVersion.WithKind("Service"))
+	}, SpecTimeout(specTimeout))
+
+	It("are created as soon as an object that has their name, but belongs to another Guestbook, has been deleted", func(ctx SpecContext) {
+		namespace := cluster.Namespace(ctx)
+		startManager(cluster.Config, testOptions(namespace))
+		other, guestbook := newGuestbook(namespace, "other", 1), newGuestbook(namespace, "watched", 1)
+		create(ctx, newSettings(namespace, "page-settings", "Welcome"), other)
+		conflicting := newService(guestbook)
+		conflicting.Spec = corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "mail", Port: 25}}}
+		Expect(ctrl.SetControllerReference(other, conflicting, scheme)).To(Succeed())
+		create(ctx, conflicting, guestbook)
+		expectReason(ctx, guestbook, webappv1.ReasonServiceTaken)
+		eventually(ctx, func(g Gomega) {
+			g.Expect(getDeployment(ctx, g, guestbook).Status.AvailableReplicas).To(BeEquivalentTo(1))
+		})
+		countReconcilesAtRest(ctx) // from now on, only the deletion below can queue the Guestbook
+
+		Expect(cluster.Client.Delete(ctx, conflicting)).To(Succeed())
+		expectService(ctx, guestbook, conflicting.UID)
 	}, SpecTimeout(specTimeout))
 
 	It("are created again after they, or the objects that blocked them, have been deleted", func(ctx SpecContext) {

@@ -77,9 +77,11 @@ func TestReadinessChanged(t *testing.T) {
 
 func TestUncontrolled(t *testing.T) {
 	g := NewWithT(t)
-	owned, unowned := storedChild().object, newService(storedGuestbook())
+	owned, another, unowned := storedChild().object, storedChild().object, newService(storedGuestbook())
 	g.Expect(uncontrolled(owned)).To(BeFalse(), "a Deployment that a Guestbook controls is left to Owns, see uncontrolled in watches.go")
 	g.Expect(uncontrolled(newDeployment(storedGuestbook()))).To(BeTrue(), "a Deployment whose owner reference was removed, or never set, must count as uncontrolled, see uncontrolled in watches.go")
+	another.SetName("other")
+	g.Expect(uncontrolled(another)).To(BeTrue(), "Owns queues the Guestbook web, but this Deployment may block the Guestbook other, see uncontrolled in watches.go")
 	owned.GetOwnerReferences()[0].APIVersion = "webapp.my.domain/v1alpha1"
 	g.Expect(uncontrolled(owned)).To(BeFalse(), "an owner reference from before a new version of the API still names a Guestbook, see isGuestbook in children.go")
 	unowned.OwnerReferences = []metav1.OwnerReference{{APIVersion: "example.org/v1", Kind: "Guestbook", Name: "web", UID: "uid-of-web", Controller: new(true)}}

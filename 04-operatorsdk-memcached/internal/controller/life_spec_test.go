@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	cachev1alpha1 "example.com/operator-workshop/04-operatorsdk-memcached/api/v1alpha1"
@@ -65,6 +66,30 @@ var _ = Describe("a Memcached", func() {
 		Expect(cluster.Client.Delete(ctx, conflicting)).To(Succeed())
 		expectConditions(ctx, memcached, converged)
 		expectEvents(ctx, memcached, "Warning NameTaken", "Normal EnoughPods")
+	}, SpecTimeout(specTimeout))
+
+	It("recovers when a Service that has its name, but belongs to another Memcached, is deleted", func(ctx SpecContext) {
+		namespace := cluster.Namespace(ctx)
+		startManager(cluster.Config, testOptions(namespace))
+		other, memcached := newMemcached(namespace, "other", 1), newMemcached(namespace, "taken", 1)
+		create(ctx, other)
+		conflicting := &corev1.Service{ObjectMeta: nameOf(memcached), Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "mail", Port: 25}}}}
+		Expect(ctrl.SetControllerReference(other, conflicting, scheme)).To(Succeed())
+		create(ctx, conflicting, memcached)
+		expectConditions(ctx, memcached, broken("False NameTaken", "NameTaken"))
+		eventually(ctx, func(g Gomega) {
+			g.Expect(conditionsOf(ctx, g, memcached)).To(Equal(broken("False NameTaken", "NameTaken")))
+			g.Expect(memcached.Status.Nodes).To(HaveLen(1))
+			g.Expect(getDeployment(ctx, g, memcached).Status.AvailableReplicas).To(BeEquivalentTo(1))
+		})
+		// Once all events of the rollout have arrived, only the deletion of the Service can queue the Memcached.
+		consistently(ctx, func(g Gomega) {
+			g.Expect(conditionsOf(ctx, g, memcached)).To(Equal(broken("False NameTaken", "NameTaken")))
+		})
+		expectUntouched(ctx, conflicting)
+
+		Expect(cluster.Client.Delete(ctx, conflicting)).To(Succeed())
+		expectConditions(ctx, memcached, converged) // see uncontrolled in watches.go
 	}, SpecTimeout(specTimeout))
 
 	It("is blocked by someone else's budget only while it needs one itself", func(ctx SpecContext) {

@@ -60,9 +60,11 @@ func memcachedOf(_ context.Context, pod client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: pod.GetNamespace(), Name: pod.GetLabels()[instanceLabel]}}}
 }
 
-// uncontrolled passes watch events of objects that no Memcached controls; Owns handles the others.
+// uncontrolled passes watch events of objects that the Memcached of their name does not control; Owns handles the others.
+// An object that another Memcached controls passes, too, because Owns queues only that Memcached.
 var uncontrolled = predicate.NewPredicateFuncs(func(object client.Object) bool {
-	return !isMemcached(metav1.GetControllerOf(object))
+	owner := metav1.GetControllerOf(object)
+	return !isMemcached(owner) || owner.Name != object.GetName()
 })
 
 // visiblyChanged drops updates of pods if they can't change the Memcached's status.

@@ -82,9 +82,11 @@ func TestPredicatesPassCreationsAndDeletions(t *testing.T) {
 
 func TestUncontrolled(t *testing.T) {
 	g := NewWithT(t)
-	owned, unowned := storedChild().object, newService(storedMemcached())
+	owned, another, unowned := storedChild().object, storedChild().object, newService(storedMemcached())
 	g.Expect(uncontrolled.Create(event.CreateEvent{Object: owned})).To(BeFalse(), "a Deployment that a Memcached controls is left to Owns")
 	g.Expect(uncontrolled.Update(event.UpdateEvent{ObjectOld: owned, ObjectNew: newDeployment(storedMemcached())})).To(BeTrue(), "a Deployment whose owner reference was removed must pass the predicate")
+	another.SetName("other")
+	g.Expect(uncontrolled.Delete(event.DeleteEvent{Object: another})).To(BeTrue(), "Owns queues the Memcached sessions, but this Deployment may block the Memcached other")
 	owned.GetOwnerReferences()[0].APIVersion = "cache.example.com/v1alpha0"
 	g.Expect(uncontrolled.Create(event.CreateEvent{Object: owned})).To(BeFalse(), "an owner reference from before a new version of the API still names a Memcached")
 	unowned.OwnerReferences = []metav1.OwnerReference{{APIVersion: "example.org/v1", Kind: "Memcached", Name: "sessions", UID: "uid-of-sessions", Controller: new(true)}}
