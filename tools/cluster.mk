@@ -34,3 +34,12 @@ define compile
 @echo '$(2)'
 @../tools/compile.sh '$(1)' $(2)
 endef
+
+# $(call refuse_if_used,CRD,KINDS,LOSS) fails if the cluster has resources of the CRD, unless FORCE=1 is on make's
+# command line. The targets that delete the CRD call it first if no manifest can bring back what is lost with the
+# resources.
+define refuse_if_used
+@$(if $(call given,FORCE),:,crd=$$($(KUBECTL) get crd/$(1) --ignore-not-found --output=name) && { [ -z "$$crd" ] || \
+  { names=$$($(KUBECTL) get $(1) --all-namespaces --output=name) || { echo 'nothing was removed, because the $(2) can'\''t be counted: if there are none that you need, add FORCE=1' >&2; exit 1; }; \
+    [ -z "$$names" ] || { echo "nothing was removed, because there are $(2) ($$(echo "$$names" | grep -c '')), and $(3) would be lost with them: delete them first, or add FORCE=1" >&2; exit 1; }; }; })
+endef

@@ -20,7 +20,7 @@ import (
 
 // hijackers are settings of a learner's shell that must not affect the workshop.
 var hijackers = []string{
-	"PORT=3000", "STAGE=production", "CLUSTER=hpc", "NODES=many", "NAME=Me", "N=none", "YES=1", "QUIET=1", "IMG=img", "PLAY=1",
+	"PORT=3000", "STAGE=production", "CLUSTER=hpc", "NODES=many", "NAME=Me", "N=none", "YES=1", "QUIET=1", "IMG=img", "PLAY=1", "FORCE=1",
 	"GOFLAGS=-mod=vendor", "GOOS=windows", "GOARCH=arm64", "CDPATH=/:/usr", "MAKEFLAGS=-j4",
 }
 
@@ -59,6 +59,24 @@ func (c checkout) frontDoor(t *testing.T) {
 		g := NewWithT(t)
 		g.Expect(out).To(MatchRegexp(`(?s)"flighttickets.flights.com" deleted.*serverside-applied`))
 		g.Expect(out).NotTo(ContainSubstring("jobserver"))
+	})
+	t.Run("stages 5 and 6 keep resources that nothing could bring back", func(t *testing.T) {
+		for stage, expected := range map[string]struct{ settings, message, kind string }{
+			"stage-5": {"ENABLE_WEBHOOKS=false", "there are Passwords (3), and their Secrets would be lost with them: delete them first, or add FORCE=1", "passwords"},
+			"stage-6": {"", "there are Klusters (2), and their clusters would be lost with them: delete them first, or add FORCE=1", "klusters"},
+		} {
+			g := NewWithT(t)
+			runs(t, stage, "uninstall", name) // nothing is installed yet
+			runs(t, append([]string{stage, "install", "samples", name}, strings.Fields(expected.settings)...)...)
+			for _, target := range []string{"uninstall", "undeploy"} {
+				out, status := c.run(t, ".", hijackers, "make", stage, target, name)
+				g.Expect(status).NotTo(BeZero())
+				g.Expect(out).To(ContainSubstring(expected.message))
+				g.Expect(out).NotTo(ContainSubstring("deleted"))
+			}
+			out := runs(t, stage, "uninstall", name, "FORCE=1")
+			g.Expect(out).To(MatchRegexp(`customresourcedefinition.* "` + expected.kind + `\..*deleted`))
+		}
 	})
 	t.Run("a chapter is not played if objects that it makes already exist", func(t *testing.T) {
 		g := NewWithT(t)

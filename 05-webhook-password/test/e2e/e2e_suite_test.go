@@ -29,7 +29,7 @@ func password(certs string) incluster.Operator {
 		Deployment: "password-operator-controller-manager",
 		Lease:      "password.example.com",
 		Manifests:  "config/self-managed",
-		Variables:  []string{"CERTS=" + certs, "ENABLE_WEBHOOKS=true"},
+		Variables:  []string{"CERTS=" + certs, "ENABLE_WEBHOOKS=true", "FORCE=1"},
 		Metrics: &incluster.Metrics{
 			Service:  "password-operator-controller-manager-metrics-service",
 			Role:     "password-operator-metrics-reader",

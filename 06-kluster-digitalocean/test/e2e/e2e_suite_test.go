@@ -27,6 +27,7 @@ var kluster = incluster.Operator{
 	Deployment: "kluster-operator",
 	Lease:      "kluster-operator",
 	Manifests:  "config/default",
+	Variables:  []string{"FORCE=1"}, // undeploy deletes the specs' Klusters
 	Deployed:   useEmulator,
 	Resources:  "klusters",
 	Trial:      klusterNamespace,
