@@ -27,7 +27,7 @@ var _ = Describe("the fields of a ticket", func() {
 		Expect(cluster.Client.Create(ctx, ticket)).To(Succeed())
 		spec := field(reread(ctx, ticket, "flights.com/v1"), "spec")
 		Expect(spec).To(HaveKeyWithValue("class", "economy"))
-		Expect(spec).To(HaveKeyWithValue("returnDate", BeNil()), "null must stay, because it means an open return")
+		Expect(spec).To(HaveKeyWithValue("returnDate", BeNil()), "a nullable field must keep null")
 	}, SpecTimeout(specTimeout))
 
 	It("stay absent when they are optional and left out", func(ctx SpecContext) {
