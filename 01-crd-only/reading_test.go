@@ -43,6 +43,17 @@ func columns(table *metav1.Table, priority int32) map[string]any {
 	return values
 }
 
+// columnNames returns the names of the columns of this priority, in the order in which kubectl shows them.
+func columnNames(table *metav1.Table, priority int32) []string {
+	var names []string
+	for _, column := range table.ColumnDefinitions {
+		if column.Priority == priority {
+			names = append(names, column.Name)
+		}
+	}
+	return names
+}
+
 var _ = Describe("reading tickets", func() {
 	It("shows the columns of the definition", func(ctx SpecContext) {
 		ticket := createTicket(ctx, "shown")
@@ -52,6 +63,7 @@ var _ = Describe("reading tickets", func() {
 		Expect(cluster.Client.Status().Update(ctx, ticket)).To(Succeed(), "the version must have the status subresource")
 
 		table := getTable(ctx, ticket.GetNamespace())
+		Expect(columnNames(table, 0)).To(HaveExactElements("Name", "From", "To", "Seats", "Class", "Booked", "Age"))
 		Expect(columns(table, 0)).To(And(
 			HaveKeyWithValue("Name", "shown"),
 			HaveKeyWithValue("From", "ZRH"),
