@@ -33,7 +33,7 @@ var _ = Describe("the fields of a ticket", func() {
 	It("stay absent when they are optional and left out", func(ctx SpecContext) {
 		ticket := reread(ctx, createTicket(ctx, "one-way"), "flights.com/v1")
 		Expect(field(ticket, "spec")).NotTo(HaveKey("returnDate"))
-		Expect(field(ticket, "spec")).NotTo(HaveKey("preferences"))
+		Expect(field(ticket, "spec")).NotTo(Or(HaveKey("preferences"), HaveKey("airlineData"), HaveKey("passengers")))
 	}, SpecTimeout(specTimeout))
 
 	It("are dropped when the schema does not know them", func(ctx SpecContext) {
@@ -50,12 +50,28 @@ var _ = Describe("the fields of a ticket", func() {
 			To(MatchError(ContainSubstring(`strict decoding error: unknown field "spec.noSuchField"`)))
 	}, SpecTimeout(specTimeout))
 
-	It("are kept inside preferences, whatever their name", func(ctx SpecContext) {
+	It("are kept inside preferences and airlineData, whatever their name", func(ctx SpecContext) {
 		ticket := newTicket(cluster.Namespace(ctx), "kept")
-		wishes := map[string]any{"meal": "vegetarian", "seat": map[string]any{"row": int64(12)}}
+		wishes := map[string]any{"meal": "vegetarian", "wheelchair": "to the gate"}
 		set(ticket, wishes, "spec", "preferences")
+		data := map[string]any{"fare": map[string]any{"refundable": true}, "segments": []any{"LX1612"}}
+		set(ticket, data, "spec", "airlineData")
 		Expect(cluster.Client.Create(ctx, ticket, client.FieldValidation("Strict"))).To(Succeed())
-		Expect(field(reread(ctx, ticket, "flights.com/v1"), "spec", "preferences")).To(Equal(wishes))
+		stored := reread(ctx, ticket, "flights.com/v1")
+		Expect(field(stored, "spec", "preferences")).To(Equal(wishes))
+		Expect(field(stored, "spec", "airlineData")).To(Equal(data))
+	}, SpecTimeout(specTimeout))
+
+	It("let two clients each apply a passenger of their own", func(ctx SpecContext) {
+		ticket := createTicket(ctx, "shared")
+		for _, name := range []string{"Anna", "Ben"} {
+			applied := ticketOf(ticket.GetNamespace(), "shared", "flights.com/v1", map[string]any{
+				"passengers": []any{map[string]any{"name": name}},
+			})
+			Expect(cluster.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner(name))).To(Succeed())
+		}
+		Expect(field(reread(ctx, ticket, "flights.com/v1"), "spec", "passengers")).To(ConsistOf(
+			HaveKeyWithValue("name", "Anna"), HaveKeyWithValue("name", "Ben")))
 	}, SpecTimeout(specTimeout))
 
 	DescribeTable("accept valid values, including those at a limit",

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	schemacel "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -127,6 +128,7 @@ func (api offline) write(ctx context.Context, object, old *unstructured.Unstruct
 	defaulting.PruneNonNullableNullsWithoutDefaults(stored.Object, version.structure)
 
 	problems := validation.ValidateCustomResource(nil, stored.Object, version.values)
+	problems = append(problems, listtype.ValidateListSetsAndMaps(nil, version.structure, stored.Object)...)
 	var before any
 	if old != nil {
 		// With conversion None, a read in this version drops the fields that only the other version has.

@@ -209,6 +209,18 @@ func forEachRule(schema *apiextensionsv1.JSONSchemaProps, path string, try func(
 	if limit := schema.Maximum; limit != nil {
 		without("maximum", fmt.Sprint(*limit), func(s *apiextensionsv1.JSONSchemaProps) { s.Maximum = nil })
 	}
+	if limit := schema.MaxLength; limit != nil {
+		without("maxLength", fmt.Sprint(*limit), func(s *apiextensionsv1.JSONSchemaProps) { s.MaxLength = nil })
+	}
+	if limit := schema.MaxItems; limit != nil {
+		without("maxItems", fmt.Sprint(*limit), func(s *apiextensionsv1.JSONSchemaProps) { s.MaxItems = nil })
+	}
+	if limit := schema.MaxProperties; limit != nil {
+		without("maxProperties", fmt.Sprint(*limit), func(s *apiextensionsv1.JSONSchemaProps) { s.MaxProperties = nil })
+	}
+	if kind := schema.XListType; kind != nil {
+		without("x-kubernetes-list-type", *kind, func(s *apiextensionsv1.JSONSchemaProps) { s.XListType, s.XListMapKeys = nil, nil })
+	}
 	if schema.Pattern != "" {
 		without("pattern", schema.Pattern, func(s *apiextensionsv1.JSONSchemaProps) { s.Pattern = "" })
 	}
@@ -217,6 +229,12 @@ func forEachRule(schema *apiextensionsv1.JSONSchemaProps, path string, try func(
 	}
 	if schema.Format != "" && schema.Type == "string" {
 		without("format", schema.Format, func(s *apiextensionsv1.JSONSchemaProps) { s.Format = "" })
+	}
+	if items := schema.Items; items != nil {
+		forEachRule(items.Schema, path+".items", try)
+	}
+	if values := schema.AdditionalProperties; values != nil {
+		forEachRule(values.Schema, path+".additionalProperties", try)
 	}
 	for _, name := range slices.Sorted(maps.Keys(schema.Properties)) {
 		if path+name == "status" {
@@ -261,6 +279,9 @@ func expectDescribed(t *testing.T, schema apiextensionsv1.JSONSchemaProps, path 
 	}
 	for name, property := range schema.Properties {
 		expectDescribed(t, property, path+"."+name)
+	}
+	if schema.Items != nil {
+		expectDescribed(t, *schema.Items.Schema, path+".items")
 	}
 }
 
