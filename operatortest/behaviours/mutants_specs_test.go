@@ -11,6 +11,7 @@ import (
 
 	"example.com/operator-workshop/operatortest"
 	"example.com/operator-workshop/operatortest/internal/trial"
+	"example.com/operator-workshop/operatortest/report"
 )
 
 // Flaws that show when the spec changes.
@@ -81,6 +82,21 @@ var _ = pooledIt("an operator that ignores a field is accepted if the field is d
 	for _, behaviour := range []behaviour{update, transitions, crash} {
 		g.Expect(behaviour.try(ctx, runner)).To(Succeed(), behaviour.name)
 	}
+})
+
+var _ = pooledIt("a field without a second value keeps no other field from being changed", func(ctx context.Context, g Gomega) {
+	operator := gadgetOperator("")
+	operator.Values, operator.Fixed = nil, map[string]string{"spec.size": "this spec needs a fixed field"}
+	operator.Required = map[string]string{"spec.colour": "this spec needs a required field"}
+	made, err := Run(ctx, operator, cluster, Options{Only: []string{update.name}})
+	g.Expect(err).NotTo(HaveOccurred())
+	tried := made.Behaviours[0]
+	g.Expect(tried.Result).To(Equal(report.Failed))
+	g.Expect(tried.Failure).To(ContainSubstring("found none for spec.configMapName, whose schema doesn't say enough"))
+	g.Expect(tried.Trials).To(HaveExactElements(And(HaveField("Name", `spec.colour from "green" to "red"`), HaveField("Result", report.Passed))))
+	g.Expect(tried.LeftOut).To(Equal(map[string]string{
+		"a change of spec.size": "this spec needs a fixed field", "the removal of spec.colour": "this spec needs a required field",
+	}), "the report must say which fields are not changed")
 })
 
 var _ = DescribeTable("a wrong description of a spec is noticed", func(ctx SpecContext, change func(*operatortest.Operator), report string) {

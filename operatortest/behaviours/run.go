@@ -186,12 +186,20 @@ func noTrial(id string) error {
 }
 
 // partsLeftOut returns the reasons for leaving out parts of a behaviour. The keys are the parts' names without the
-// behaviour and the slash.
+// behaviour and the slash. For "update", they include what is not changed because of Operator.Fixed and Operator.Required.
 func partsLeftOut(operator operatortest.Operator, b behaviour) map[string]string {
 	parts := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(operator.LeftOut)) {
 		if part, found := strings.CutPrefix(name, b.name+"/"); found {
 			parts[part] = operator.LeftOut[name]
+		}
+	}
+	if b.name == update.name {
+		for path, reason := range operator.Fixed {
+			parts["a change of "+path] = reason
+		}
+		for path, reason := range operator.Required {
+			parts["the removal of "+path] = reason
 		}
 	}
 	return parts

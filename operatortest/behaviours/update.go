@@ -31,21 +31,31 @@ var update = behaviour{
 			return err
 		}
 		changes, unknown := known.Changes()
-		if len(unknown) > 0 {
-			return fmt.Errorf("expected a second valid value for each field of the spec, to change it to\n"+
-				"found none for %s, whose schema doesn't say enough: declare Operator.Values for each, or for an object around it", strings.Join(unknown, ", "))
-		}
 		immutable := known.Immutable
-		if len(changes)+len(immutable) == 0 {
+		if len(changes)+len(immutable)+len(unknown) == 0 {
 			return errors.New("expected a spec with fields to change\nfound none in the schema")
 		}
-		return trial.Each(ctx, len(changes)+len(immutable), func(ctx context.Context, i int) error {
+		err = trial.Each(ctx, len(changes)+len(immutable), func(ctx context.Context, i int) error {
 			if i < len(changes) {
 				return tryUpdate(ctx, runner, known, changes[i])
 			}
 			return tryImmutable(ctx, runner, known, immutable[i-len(changes)])
 		})
+		if runner.OnlyTrial != "" {
+			return err
+		}
+		return errors.Join(err, allKnown(unknown))
 	},
+}
+
+// allKnown returns an error if there are fields for which no second value is known.
+func allKnown(unknown []string) error {
+	if len(unknown) == 0 {
+		return nil
+	}
+	return fmt.Errorf("expected a second valid value for each field of the spec, to change it to\n"+
+		"found none for %s, whose schema doesn't say enough: declare Operator.Values for each, or for an object around it; "+
+		"if a field or an object can't be changed in a trial, name it in Operator.Fixed, with the reason", strings.Join(unknown, ", "))
 }
 
 // tryUpdate makes one change to a converged resource, with the first candidate that the API server accepts and that
