@@ -114,7 +114,8 @@ type Operator struct {
 	//	secrets/KEY                   a key in Secrets whose value is not confidential, such as "secrets/host"
 	//	growth/memory                 a bounded cache that the kit's objects don't fill, or a suite that keeps objects
 	//	least-privilege/VERB RESOURCE a permission that no trial makes the operator use, such as
-	//	                              "least-privilege/create tokenreviews.authentication.k8s.io"
+	//	                              "least-privilege/create tokenreviews.authentication.k8s.io"; the verb * stands for all
+	//	                              verbs, for the resource's subresources, too
 	LeftOut map[string]string
 	// External is the system outside Kubernetes in which the operator creates something. It is nil if there is none.
 	External External
