@@ -53,9 +53,14 @@ type Operator struct {
 	Roles []string
 	// Sample is the file of the custom resource on which the behaviours are tried. The operator must be able to
 	// fulfil the resource's spec. Only the file's first object is used; Prepare creates whatever else the resource needs.
+	//
+	// In this object and in those of Samples and InvalidSamples, in the texts of Values, and in all patches,
+	// {{.Namespace}} stands for the name of the trial's namespace.
 	Sample string
 	// Prepare creates what the sample refers to, such as a ConfigMap, in a new namespace. It is nil if the sample needs
-	// nothing.
+	// nothing. The name of a cluster-scoped object must contain the namespace's name, because trials run in parallel. The
+	// kit deletes such objects at the end of the trial, and shows the operator only those of its own trial if their kind is
+	// custom.
 	// If Prepare creates another custom resource of the operator, the kit doesn't compare that resource's children, but
 	// counts the writes for it.
 	Prepare func(ctx context.Context, writer client.Client, namespace string) error

@@ -70,11 +70,11 @@ func tryDrift(ctx context.Context, t *trial.Trial, disturbance driftCase, wanted
 	if err != nil {
 		return err
 	}
-	before := child.DeepCopy()
-	if err := t.Patch(ctx, child, disturbance.patch); err != nil {
+	before, patch := child.DeepCopy(), t.Fill(disturbance.patch)
+	if err := t.Patch(ctx, child, patch); err != nil {
 		return err
 	}
-	if err := t.WaitRepaired(ctx, child, trial.ChangedFields(disturbance.patch, before, child), what); err != nil {
+	if err := t.WaitRepaired(ctx, child, trial.ChangedFields(patch, before, child), what); err != nil {
 		return err
 	}
 	if err := t.Reapply(ctx, declared, child); err != nil {

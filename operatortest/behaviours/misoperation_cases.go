@@ -23,7 +23,7 @@ func danglingReferences(ctx context.Context, runner *trial.Runner) ([]trial.Case
 	kept := below(slices.AppendSeq(slices.Clone(runner.Operator.Immutable), maps.Keys(runner.Operator.Fixed)), "spec")
 	var cases []trial.Case
 	for _, prepared := range runner.Prepared() {
-		spec, found := renameIn(runner.SampleSpec(), kept, prepared.GetName(), prepared.GetName()+missing)
+		spec, found := renameIn(runner.SampleSpec(), kept, prepared, prepared+missing)
 		if !found {
 			continue
 		}
@@ -33,7 +33,7 @@ func danglingReferences(ctx context.Context, runner *trial.Runner) ([]trial.Case
 			}
 			return nil, err
 		}
-		what := fmt.Sprintf("the spec names %s, which does not exist", prepared.GetName()+missing)
+		what := fmt.Sprintf("the spec names %s, which does not exist", prepared+missing)
 		cases = append(cases, trial.Case{Name: what, Try: corrected(what, spec.(map[string]any))})
 	}
 	return cases, nil

@@ -65,7 +65,7 @@ func secondResource(runner *trial.Runner, spec map[string]any) *unstructured.Uns
 // operator could keep the two children apart.
 func namedApart(runner *trial.Runner, spec map[string]any) error {
 	for _, declared := range runner.Operator.Children {
-		name := declared.NameFor(runner.Sample)
+		name := declared.NameFor(runner.Resource(nil))
 		if !declared.Generated && name != "" && name == declared.NameFor(secondResource(runner, spec)) {
 			return fmt.Errorf("expected a second resource whose children have other names than the sample's\nfound that %s %s is a child of both: "+
 				"declare Operator.Values for the field that names it", declared.Kind.Kind, name)

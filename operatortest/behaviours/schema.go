@@ -161,7 +161,7 @@ func (c *schemaChecks) checkSample(ctx context.Context, file string) error {
 			return fmt.Errorf("%s: %w", file, err)
 		}
 		if err := c.Admin.Create(ctx, object.DeepCopy(), trial.Strict, client.DryRunAll); err != nil {
-			return fmt.Errorf("%s must be accepted, but the API server refuses it: %w", file, err)
+			return fmt.Errorf("%s must be accepted, but the API server refuses it: %w", file, manifest.Explain(err, object))
 		}
 		if err := c.create(ctx, object); err != nil {
 			return fmt.Errorf("%s passes a dry run, but the API server refuses it: %w", file, err)
@@ -216,8 +216,9 @@ func identity(object *unstructured.Unstructured) string {
 	return object.GroupVersionKind().GroupKind().String() + "/" + object.GetName()
 }
 
-// place puts a namespaced object into the namespace of the checks.
+// place replaces the placeholders in an object, and puts a namespaced object into the namespace of the checks.
 func (c *schemaChecks) place(object *unstructured.Unstructured) error {
+	manifest.FillObject(object, c.namespace)
 	namespaced, err := c.Admin.IsObjectNamespaced(object)
 	if err != nil {
 		return fmt.Errorf("find the kind %s: %w", object.GetKind(), err)

@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -33,6 +33,9 @@ type File struct {
 	InvalidSamples string `json:"invalidSamples,omitempty"`
 	// Sample is the file with the resource on which the behaviours are tried. The operator must be able to fulfil the
 	// resource's spec. Only the file's first object is used.
+	//
+	// In this object and in those of Samples, InvalidSamples and Prepare, in the texts of Values, and in all patches,
+	// {{.Namespace}} stands for the name of the trial's namespace.
 	Sample string `json:"sample"`
 	// Webhooks are files and folders with the operator's webhook configurations, as controller-gen writes them. During
 	// the trials, the kit runs one more operator, which serves the webhooks on port {{.WebhookPort}} of 127.0.0.1, with
@@ -64,7 +67,8 @@ type File struct {
 	// Grace is how long the operator may take to exit after SIGTERM, such as 10s. If it is empty, the limit is 30s.
 	Grace string `json:"grace,omitempty"`
 
-	// Prepare lists objects to create in a new namespace, such as a Secret that the sample refers to.
+	// Prepare lists objects to create in a new namespace, such as a Secret that the sample refers to. The name of a
+	// cluster-scoped object must contain {{.Namespace}}, because trials run in parallel.
 	Prepare []map[string]any `json:"prepare,omitempty"`
 	// Condition is the type of the condition that is True while the resource is in its desired state. If it is empty,
 	// the type is Ready.
@@ -166,7 +170,7 @@ func Load(path, logs string) (operatortest.Operator, error) {
 	}
 	file := &File{}
 	if err := yaml.UnmarshalStrict(content, file); err != nil {
-		return operatortest.Operator{}, fmt.Errorf("read %s: %w", path, err)
+		return operatortest.Operator{}, fmt.Errorf("read %s: %w", path, manifest.ExplainYAML(err, content))
 	}
 	dir, err := filepath.Abs(filepath.Dir(path))
 	if err != nil {
@@ -284,14 +288,24 @@ func (c Child) child(sample *unstructured.Unstructured) (operatortest.Child, err
 	return made, err
 }
 
-// creator returns a function that creates the objects in a trial's namespace.
+// creator returns a function that creates the objects in a trial's namespace. The name of a cluster-scoped object must
+// contain the placeholder, because the trials run in parallel.
 func creator(objects []map[string]any) func(context.Context, client.Client, string) error {
 	return func(ctx context.Context, writer client.Client, namespace string) error {
 		for _, object := range objects {
-			made := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(object)}
-			made.SetNamespace(namespace)
+			made := &unstructured.Unstructured{Object: manifest.FillFields(object, namespace)}
+			what := made.GetKind() + " " + made.GetName()
+			namespaced, err := writer.IsObjectNamespaced(made)
+			if err != nil {
+				return fmt.Errorf("find the kind of %s: %w", what, err)
+			}
+			if namespaced {
+				made.SetNamespace(namespace)
+			} else if made.SetNamespace(""); !strings.Contains(made.GetName(), namespace) {
+				return fmt.Errorf("%s is cluster-scoped, so its name must contain %s: otherwise the trials, which run in parallel, would share it", what, manifest.Placeholder)
+			}
 			if err := writer.Create(ctx, made); err != nil {
-				return fmt.Errorf("create %s %s: %w", made.GetKind(), made.GetName(), err)
+				return fmt.Errorf("create %s: %w", what, manifest.Explain(err, made))
 			}
 		}
 		return nil

@@ -141,6 +141,7 @@ func TestLoadRefuses(t *testing.T) {
 		"a tab instead of spaces":                 {"crds:\n\t- crd.yaml\n", "found character that cannot start any token"},
 	}
 	for name, test := range tests {
+		"a placeholder without quotes":            {least + "prepare: [{apiVersion: v1, kind: Secret, metadata: {name: {{.Namespace}}}}]\n", `put a text that begins with a placeholder into quotes: "{{.Namespace}}"`},
 		t.Run(name, func(t *testing.T) {
 			_, _, err := load(t, test.content)
 			NewWithT(t).Expect(err).To(MatchError(And(ContainSubstring(test.want), ContainSubstring("operatortest.yaml"))))

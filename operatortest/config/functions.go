@@ -80,8 +80,10 @@ func nameOf(expression string, sample *unstructured.Unstructured) (func(*unstruc
 	if err != nil {
 		return nil, err
 	}
+	const namespace = "namespace" // stands in for a trial's namespace
 	placed := sample.DeepCopy()
-	placed.SetNamespace("namespace") // stands in for a trial's namespace
+	manifest.FillObject(placed, namespace)
+	placed.SetNamespace(namespace)
 	result, _, err := program.Eval(map[string]any{"object": placed.Object})
 	if err != nil {
 		return nil, fmt.Errorf("%s, for the sample: %w (write a field that may be absent as object.?spec.field.orValue(\"\"))", expression, err)

@@ -60,7 +60,7 @@ func Read(file string) ([]*unstructured.Unstructured, error) {
 		}
 		object := &unstructured.Unstructured{}
 		if err := yaml.UnmarshalStrict(document, &object.Object); err != nil {
-			return nil, fmt.Errorf("read %s: %w", file, err)
+			return nil, fmt.Errorf("read %s: %w", file, ExplainYAML(err, document))
 		}
 		if len(object.Object) > 0 {
 			objects = append(objects, object)

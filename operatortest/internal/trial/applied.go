@@ -67,7 +67,7 @@ func (t *Trial) applyForeign(ctx context.Context, declared operatortest.Child, c
 	}
 	for what, content := range declared.Applied {
 		configuration := map[string]any{}
-		if err := json.Unmarshal([]byte(content), &configuration); err != nil {
+		if err := json.Unmarshal([]byte(t.Fill(content)), &configuration); err != nil {
 			return fmt.Errorf("read Child.Applied %q as a JSON object: %w", what, err)
 		}
 		configurations[what] = configuration

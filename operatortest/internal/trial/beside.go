@@ -68,7 +68,7 @@ func (t *Trial) clearBeside() error {
 	if t.beside == nil {
 		return nil
 	}
-	return t.beside.empty(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: t.beside.Namespace}})
+	return errors.Join(t.beside.removeClusterWide(), t.beside.empty(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: t.beside.Namespace}}))
 }
 
 // WritesIn returns an operator's writes in the trial's namespace, except Events, Leases and writes that failed. It skips

@@ -89,7 +89,7 @@ func generatedIn(objects []*unstructured.Unstructured, declared operatortest.Chi
 // FirstChild returns the first declared child that the sample has, or nil if it has none.
 func (runner *Runner) FirstChild() *operatortest.Child {
 	for i := range runner.Operator.Children {
-		if declared := &runner.Operator.Children[i]; declared.NameFor(runner.Sample) != "" {
+		if declared := &runner.Operator.Children[i]; declared.NameFor(runner.Resource(nil)) != "" {
 			return declared
 		}
 	}

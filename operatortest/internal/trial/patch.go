@@ -23,7 +23,7 @@ const ForeignPatch = `{"metadata":{"labels":{"someone-else.example.com/label":"k
 // Patch changes an object with a JSON merge patch, as a user would. A patch that changes nothing is an error: any
 // operator would pass a trial with it.
 func (t *Trial) Patch(ctx context.Context, object *unstructured.Unstructured, patch string) error {
-	t.last = nil
+	t.last, patch = nil, t.Fill(patch)
 	t.secrets.give(json.RawMessage(patch))
 	before := object.DeepCopy()
 	if err := t.Cluster.Admin.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(patch)), Strict); err != nil {
@@ -65,8 +65,8 @@ func (t *Trial) Touch(ctx context.Context, resource *unstructured.Unstructured) 
 	return nil
 }
 
-// PatchForeign writes to a child fields that belong to others, and returns the patches. It fails if comparisons leave
-// out what a patch changes, because they would all miss its loss. It also adds others' parts by server-side apply;
+// PatchForeign writes to a child fields that belong to others, and returns the patches as they are in a snapshot. It fails
+// if comparisons leave out what a patch changes, because they would all miss its loss. It also adds others' parts by server-side apply;
 // [Trial.State] checks that they stay.
 func (t *Trial) PatchForeign(ctx context.Context, declared operatortest.Child, child *unstructured.Unstructured) ([]string, error) {
 	patches := []string{ForeignPatch}
@@ -86,6 +86,9 @@ func (t *Trial) PatchForeign(ctx context.Context, declared operatortest.Child, c
 			return nil, fmt.Errorf("expected the patch %s to change a compared field of %s %s\n"+
 				"found none: Operator.Normalize or the kit itself leaves the field out of comparisons", patch, child.GetKind(), child.GetName())
 		}
+	}
+	for i, patch := range patches {
+		patches[i] = t.plain(t.Fill(patch))
 	}
 	return patches, t.applyForeign(ctx, declared, child)
 }

@@ -2,12 +2,17 @@ package trial
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/operator-workshop/operatortest/internal/manifest"
+	"example.com/operator-workshop/operatortest/testcluster"
 )
 
 // preparer is the client with which Prepare creates the objects to which a sample refers, or those that block an
@@ -15,22 +20,52 @@ import (
 // operator reconciles.
 type preparer struct {
 	client.Client
-	foreign map[types.UID]bool
-	made    []client.Object
+	trial *Trial
+	made  []client.Object
 }
 
 // Create implements client.Writer.
 func (p *preparer) Create(ctx context.Context, object client.Object, options ...client.CreateOption) error {
-	err := p.Client.Create(ctx, object, options...)
-	if err == nil {
-		p.foreign[object.GetUID()] = true
-		p.made = append(p.made, object)
+	namespaced, err := p.IsObjectNamespaced(object)
+	if err != nil {
+		return err
 	}
-	return err
+	if !namespaced {
+		if err := p.trial.share(ctx, object); err != nil {
+			return err
+		}
+	}
+	if err := p.Client.Create(ctx, object, options...); err != nil {
+		return err
+	}
+	p.trial.Foreign[object.GetUID()] = true
+	p.made = append(p.made, object)
+	if !namespaced {
+		p.trial.clusterWide = append(p.trial.clusterWide, object)
+	}
+	return nil
 }
 
-func (t *Trial) preparer() *preparer {
-	return &preparer{Client: t.Cluster.Admin, foreign: t.Foreign}
+func (t *Trial) preparer() *preparer { return &preparer{Client: t.Cluster.Admin, trial: t} }
+
+// removeClusterWide deletes the cluster-scoped objects that Prepare created, which could affect other trials. The operators
+// have ended, so it removes the finalizers, too.
+func (t *Trial) removeClusterWide() error {
+	ctx, cancel := context.WithTimeout(context.Background(), testcluster.NamespaceTimeout)
+	defer cancel()
+	var errs []error
+	for _, object := range t.clusterWide {
+		err := t.Runner.Cluster.Admin.Get(ctx, client.ObjectKeyFromObject(object), object)
+		if err == nil && len(object.GetFinalizers()) > 0 {
+			none := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+			err = t.Runner.Cluster.Admin.Patch(ctx, object, none)
+		}
+		if err == nil {
+			err = t.Runner.Cluster.Admin.Delete(ctx, object)
+		}
+		errs = append(errs, client.IgnoreNotFound(err))
+	}
+	return errors.Join(errs...)
 }
 
 // prepare creates what the sample refers to.
@@ -42,15 +77,19 @@ func (t *Trial) prepare(ctx context.Context) error {
 	if err := t.Operator.Prepare(ctx, writer, t.Namespace); err != nil {
 		return fmt.Errorf("prepare the namespace: %w", err)
 	}
+	var names []string
+	for _, object := range writer.made {
+		names = append(names, strings.ReplaceAll(object.GetName(), t.Namespace, manifest.Placeholder))
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.Runner.prepared = writer.made
+	t.Runner.prepared = names
 	return nil
 }
 
-// Prepared returns the objects that Operator.Prepare created in the namespace of one of the trials. They are known once
-// a trial has begun.
-func (runner *Runner) Prepared() []client.Object {
+// Prepared returns the names of the objects that Operator.Prepare created in one of the trials. The placeholder stands for
+// the name of the trial's namespace. They are known once a trial has begun.
+func (runner *Runner) Prepared() []string {
 	runner.mu.Lock()
 	defer runner.mu.Unlock()
 	return slices.Clone(runner.prepared)

@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/operator-workshop/operatortest"
 	"example.com/operator-workshop/operatortest/internal/manifest"
@@ -38,10 +37,10 @@ type Runner struct {
 	// user has the permissions of the operator's ClusterRoles, and those of its Roles where a trial grants them. If the
 	// operator declares no roles, user has all permissions.
 	user string
-	// clusterScoped says which of the operator's kinds have no namespace; resources is the group and resource of the
-	// sample's kind.
+	// clusterScoped says which of the operator's kinds have no namespace. labelled contains the group and resource of the
+	// sample's kind if that is one of them.
 	clusterScoped map[schema.GroupVersionKind]bool
-	resources     schema.GroupResource
+	labelled      []schema.GroupResource
 
 	roles []*rbacv1.Role
 	Rules []rule
@@ -62,8 +61,8 @@ type Runner struct {
 	webhooks *Trial
 	// slots bounds how many trials run in parallel.
 	slots *semaphore.Weighted
-	// prepared lists the objects that Operator.Prepare created in one of the trials.
-	prepared []client.Object
+	// prepared lists the names of the objects that Operator.Prepare created in one of the trials.
+	prepared []string
 	// ends holds the final states of fresh resources, by their specs in JSON.
 	ends map[string]*end
 
@@ -186,10 +185,14 @@ func (runner *Runner) ChildKinds() []schema.GroupVersionKind {
 	return kinds
 }
 
-// Resource returns a new resource like the sample, with another spec unless spec is nil.
+// Resource returns a new resource like the sample, with another spec unless spec is nil. The placeholder stands for its
+// namespace, from which a child's name may derive.
 func (runner *Runner) Resource(spec map[string]any) *unstructured.Unstructured {
 	made := runner.Sample.DeepCopy()
-	made.SetNamespace("")
+	made.SetNamespace(manifest.Placeholder)
+	if runner.clusterScoped[made.GroupVersionKind()] {
+		made.SetNamespace("")
+	}
 	if spec != nil {
 		made.Object["spec"] = runtime.DeepCopyJSON(spec)
 	}

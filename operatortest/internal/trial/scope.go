@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"example.com/operator-workshop/operatortest/internal/manifest"
 	"example.com/operator-workshop/operatortest/traffic"
 )
 
@@ -38,16 +40,21 @@ func (runner *Runner) findScopes(mapper meta.RESTMapper, kinds []schema.GroupVer
 			return fmt.Errorf("find the resource of kind %s: %w", kind.Kind, err)
 		}
 		runner.clusterScoped[kind] = mapping.Scope.Name() == meta.RESTScopeNameRoot
-		if kind == runner.Sample.GroupVersionKind() {
-			runner.resources = mapping.Resource.GroupResource()
+		if kind == runner.Sample.GroupVersionKind() && runner.clusterScoped[kind] {
+			runner.labelled = []schema.GroupResource{mapping.Resource.GroupResource()}
 		}
 	}
 	return nil
 }
 
-// place puts an object into the trial's namespace, or, if it is cluster-scoped, gives it a name that contains the
-// namespace's name. A cluster-scoped resource of the sample's kind also gets trialLabel.
+// Fill returns a text in which the name of the trial's namespace replaces each placeholder.
+func (t *Trial) Fill(text string) string { return manifest.Fill(text, t.Namespace) }
+
+// place replaces the placeholders in an object, and puts the object into the trial's namespace or, if it is
+// cluster-scoped, gives it a name that contains the namespace's name. A cluster-scoped resource of the sample's kind also
+// gets trialLabel.
 func (t *Trial) place(object *unstructured.Unstructured) {
+	manifest.FillObject(object, t.Namespace)
 	kind := object.GroupVersionKind()
 	if !t.clusterScoped[kind] {
 		object.SetNamespace(t.Namespace)
@@ -58,13 +65,41 @@ func (t *Trial) place(object *unstructured.Unstructured) {
 		object.SetName(object.GetName() + "-" + t.Namespace)
 	}
 	if kind == t.Sample.GroupVersionKind() {
-		labels := object.GetLabels()
-		if labels == nil {
-			labels = map[string]string{}
-		}
-		labels[trialLabel] = t.Namespace
-		object.SetLabels(labels)
+		t.label(object)
 	}
+}
+
+// share gives a cluster-scoped custom resource trialLabel, and restricts the operator to those of that kind that have it.
+// It leaves objects of Kubernetes' own kinds alone.
+func (t *Trial) share(ctx context.Context, object client.Object) error {
+	kind, err := t.Cluster.Admin.GroupVersionKindFor(object)
+	if err != nil {
+		return err
+	}
+	mapping, err := t.Cluster.Admin.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil {
+		return fmt.Errorf("find the resource of kind %s: %w", kind.Kind, err)
+	}
+	resource := mapping.Resource.GroupResource()
+	err = t.Cluster.Admin.Get(ctx, client.ObjectKey{Name: resource.String()}, &apiextensionsv1.CustomResourceDefinition{})
+	if err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	t.label(object)
+	if !slices.Contains(t.labelled, resource) {
+		t.labelled = append(t.labelled, resource)
+	}
+	return nil
+}
+
+// label gives a cluster-scoped resource trialLabel.
+func (t *Trial) label(object client.Object) {
+	labels := object.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[trialLabel] = t.Namespace
+	object.SetLabels(labels)
 }
 
 // namespaceOf returns the namespace of objects of a kind in this trial.
@@ -135,9 +170,9 @@ func (t *Trial) removeClusterScoped(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// confine restricts the operator's lists and watches of cluster-scoped resources to those of the trial.
+// confine restricts the operator's lists and watches of labelled resources to those of the trial.
 func (t *Trial) confine(config *rest.Config) *rest.Config {
-	if t.clusterScoped[t.Sample.GroupVersionKind()] {
+	if len(t.labelled) > 0 {
 		config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &selecting{next: next, trial: t} })
 	}
 	return config
@@ -151,13 +186,13 @@ type selecting struct {
 // RoundTrip implements http.RoundTripper.
 func (s *selecting) RoundTrip(request *http.Request) (*http.Response, error) {
 	parts := strings.Split(strings.Trim(request.URL.Path, "/"), "/")
-	ours := s.trial.resources
-	if len(parts) != 4 || parts[0] != "apis" || parts[1] != ours.Group || parts[3] != ours.Resource || request.Method == http.MethodPost {
+	if len(parts) != 4 || parts[0] != "apis" || request.Method == http.MethodPost ||
+		!slices.Contains(s.trial.labelled, schema.GroupResource{Group: parts[1], Resource: parts[3]}) {
 		return s.next.RoundTrip(request)
 	}
 	request = request.Clone(request.Context())
 	query := request.URL.Query()
-	selector := trialLabel + "=" + s.trial.Namespace
+	selector := fmt.Sprintf("%s in (%s)", trialLabel, strings.Join(s.trial.namespaces(), ","))
 	if asked := query.Get("labelSelector"); asked != "" {
 		selector += "," + asked
 	}

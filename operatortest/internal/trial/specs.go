@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/operator-workshop/operatortest"
+	"example.com/operator-workshop/operatortest/internal/manifest"
 	"example.com/operator-workshop/operatortest/internal/specgen"
 	"example.com/operator-workshop/operatortest/internal/state"
 	"example.com/operator-workshop/operatortest/traffic"
@@ -113,22 +114,20 @@ func (runner *Runner) SecondSpec(ctx context.Context) (map[string]any, error) {
 }
 
 // Admits returns a spec as the API server would store it, or an error if the API server refuses a new resource with
-// that spec.
+// that spec. In the result, the placeholder replaces the namespace's name again.
 func (runner *Runner) Admits(ctx context.Context, spec map[string]any) (map[string]any, error) {
 	resource := runner.Resource(spec)
-	if !runner.clusterScoped[resource.GroupVersionKind()] {
-		resource.SetNamespace(runner.drafts)
-	}
+	manifest.FillObject(resource, runner.drafts)
 	if err := runner.Cluster.Admin.Create(ctx, resource, Strict, client.DryRunAll); err != nil {
 		return nil, fmt.Errorf("try out a %s with the spec %s: %w", resource.GetKind(), specgen.OneLine(spec), err)
 	}
 	stored, _, err := unstructured.NestedMap(resource.Object, "spec")
-	return stored, err
+	return manifest.EmptyFields(stored, runner.drafts), err
 }
 
 // Allows returns an error if the API server refuses to change a resource's spec.
 func (t *Trial) Allows(ctx context.Context, resource *unstructured.Unstructured, spec map[string]any) error {
-	content, err := json.Marshal([]any{map[string]any{"op": "add", "path": "/spec", "value": spec}})
+	content, err := json.Marshal([]any{map[string]any{"op": "add", "path": "/spec", "value": manifest.FillFields(spec, t.Namespace)}})
 	if err != nil {
 		return fmt.Errorf("write a spec as JSON: %w", err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -39,9 +40,13 @@ type Trial struct {
 	// applied is what others have added to children, by the children's UIDs.
 	applied map[types.UID]appliedParts
 	// prepared names the unmeetable specs for which Prepare has been called.
-	prepared  map[string]bool
-	instances []*Instance
-	secrets   *secretWatch
+	prepared map[string]bool
+	// labelled lists the cluster-scoped resources of which the operators see only those with trialLabel.
+	labelled []schema.GroupResource
+	// clusterWide lists the cluster-scoped objects that Prepare created.
+	clusterWide []client.Object
+	instances   []*Instance
+	secrets     *secretWatch
 	// beside is the Trial for a second namespace. It is nil if there is no such namespace.
 	beside *Trial
 	// first is the Trial for the first namespace. It is set only in the Trial for a second one.
@@ -115,7 +120,7 @@ func (runner *Runner) Try(ctx context.Context, name string, experiment func(cont
 func (runner *Runner) newTrial(id, namespace string) *Trial {
 	made := &Trial{
 		Runner: runner, began: time.Now(), Namespace: namespace, id: id, user: runner.user,
-		Foreign: map[types.UID]bool{}, prepared: map[string]bool{}, applied: map[types.UID]appliedParts{},
+		Foreign: map[types.UID]bool{}, prepared: map[string]bool{}, applied: map[types.UID]appliedParts{}, labelled: slices.Clone(runner.labelled),
 	}
 	made.Cluster = recordedCluster{Cluster: runner.Cluster, Admin: recorder{runner.Cluster.Admin, made.note}}
 	made.BeforeLook = made.Ended
@@ -155,7 +160,7 @@ func (t *Trial) clear(namespace *corev1.Namespace) error {
 		handled.remove(instance)
 		instance.log.close()
 	}
-	return errors.Join(append(errs, t.empty(namespace), t.clearBeside())...)
+	return errors.Join(append(errs, t.removeClusterWide(), t.empty(namespace), t.clearBeside())...)
 }
 
 // empty deletes the namespace and the trial's cluster-scoped objects on an existing cluster. The trial's result is known

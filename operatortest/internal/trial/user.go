@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/operator-workshop/operatortest/internal/manifest"
 )
 
 // Strict makes the API server refuse unknown and duplicate fields.
@@ -29,7 +31,7 @@ func (t *Trial) Create(ctx context.Context, object *unstructured.Unstructured) e
 		t.secrets.give(object.Object["spec"])
 	}
 	if err := t.Cluster.Admin.Create(ctx, object, Strict); err != nil {
-		return fmt.Errorf("create %s %s: %w", object.GetKind(), object.GetName(), err)
+		return fmt.Errorf("create %s %s: %w", object.GetKind(), object.GetName(), manifest.Explain(err, object))
 	}
 	return nil
 }
@@ -50,6 +52,7 @@ func (t *Trial) SetSpec(ctx context.Context, resource *unstructured.Unstructured
 	for {
 		if err := t.Get(ctx, resource); err != nil {
 			return err
+	spec = manifest.FillFields(spec, t.Namespace)
 		}
 		resource.Object["spec"] = runtime.DeepCopyJSON(spec)
 		err := t.Cluster.Admin.Update(ctx, resource, Strict)
