@@ -182,7 +182,8 @@ type LeaderElection struct {
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 }
 
-// Child is one object that the operator creates for a resource and controls.
+// Child is one object that the operator creates for a resource. It must have a controller reference to the resource, with
+// the exceptions in Unowned and Retained.
 type Child struct {
 	Kind schema.GroupVersionKind
 	// Name returns the child's name for a resource. If Name is nil, the child has the resource's own
@@ -194,6 +195,16 @@ type Child struct {
 	Generated bool
 	// Labels distinguish a generated child from other children of its kind.
 	Labels map[string]string
+	// Unowned means that the operator sets no controller reference on the child, and deletes the child itself, for example
+	// before it removes its finalizer from the resource. The kit then identifies the child by its name. A cluster-scoped
+	// child of a namespaced resource can have no such reference, and needs no Unowned.
+	Unowned bool
+	// Retained means that the child outlives the resource on purpose, as a PersistentVolumeClaim may. It has no owner
+	// reference, or the operator removes the reference before the resource is gone. After the resource's deletion, the same
+	// object must still exist. If the resource no longer should have the child because its spec was changed, the child may
+	// stay, too. An object that has the child's name and no controller counts as one that an earlier resource has left, so
+	// the operator may use it.
+	Retained bool
 	// Drift contains JSON merge patches that the operator must undo; each key says what its patch does. Each patch must
 	// change the child, and the operator must give each changed field another value; this is checked before Normalize.
 	Drift map[string]string

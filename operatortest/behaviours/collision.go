@@ -27,13 +27,9 @@ var collision = behaviour{
 		"if the operator doesn't notice that the other object is gone: a watch on what the operator owns does not show it, so watch objects of that kind by their names, too",
 	needsChild: true,
 	check: func(ctx context.Context, runner *trial.Runner) error {
-		templates, err := childTemplates(ctx, runner)
+		cases, err := collisionCases(ctx, runner)
 		if err != nil {
 			return err
-		}
-		var cases []collisionCase
-		for _, template := range templates {
-			cases = append(cases, collisionCase{template: template}, collisionCase{template: template, owned: true})
 		}
 		wanted, err := runner.Fresh(ctx, nil)
 		if err != nil {
@@ -90,9 +86,9 @@ func collide(ctx context.Context, runner *trial.Runner, collision collisionCase,
 	})
 }
 
-// childTemplates returns templates of the sample's children whose names are not generated. Other trials create someone
-// else's objects from these templates.
-func childTemplates(ctx context.Context, runner *trial.Runner) (templates []*unstructured.Unstructured, err error) {
+// collisionCases returns the cases for the sample's children whose names are not generated. If no other object controls
+// an object with the name of a retained child, it may be one that an earlier resource has left.
+func collisionCases(ctx context.Context, runner *trial.Runner) (cases []collisionCase, err error) {
 	err = runner.Reference(ctx, "the children of the sample", func(ctx context.Context, t *trial.Trial) error {
 		resource := runner.Resource(nil)
 		if _, err := t.Establish(ctx, t.Start(operatortest.RunOptions{}), resource); err != nil {
@@ -103,17 +99,21 @@ func childTemplates(ctx context.Context, runner *trial.Runner) (templates []*uns
 			if err != nil {
 				return err
 			}
-			if child != nil && !declared.Generated {
-				template, err := t.Template(child)
-				if err != nil {
-					return err
-				}
-				templates = append(templates, template)
+			if child == nil || declared.Generated {
+				continue
 			}
+			template, err := t.Template(child)
+			if err != nil {
+				return err
+			}
+			if !declared.Retained {
+				cases = append(cases, collisionCase{template: template})
+			}
+			cases = append(cases, collisionCase{template: template, owned: true})
 		}
 		return nil
 	})
-	return templates, err
+	return cases, err
 }
 
 // reported waits until a condition's message names the foreign object and Operator.Condition is not True. Unless

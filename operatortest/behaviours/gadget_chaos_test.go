@@ -117,6 +117,12 @@ var chaotic = map[mutation]func(*gadgetReconciler, context.Context, *unstructure
 	marksOnce:        (*gadgetReconciler).markOnce,
 	runsJob:          (*gadgetReconciler).runJob,
 	hashesName:       (*gadgetReconciler).hashName,
+	keepsArchive:     (*gadgetReconciler).keepBeside,
+	losesArchive:     (*gadgetReconciler).keepBeside,
+	ownsArchive:      (*gadgetReconciler).keepBeside,
+	sweepsNotes:      (*gadgetReconciler).keepBeside,
+	leavesNotes:      (*gadgetReconciler).keepBeside,
+	seizesNotes:      (*gadgetReconciler).keepBeside,
 }
 
 func (r *gadgetReconciler) nameAnew(ctx context.Context, gadget *unstructured.Unstructured) error {

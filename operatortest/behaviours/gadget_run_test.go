@@ -133,7 +133,7 @@ func (r *gadgetReconciler) waitingFor(ctx context.Context, configMap client.Obje
 	}
 	var requests []reconcile.Request
 	for _, gadget := range gadgets.Items {
-		if name, _, _ := unstructured.NestedString(gadget.Object, "spec", "configMapName"); name == configMap.GetName() {
+		if name, _, _ := unstructured.NestedString(gadget.Object, "spec", "configMapName"); name == configMap.GetName() || besideName(&gadget) == configMap.GetName() {
 			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&gadget)})
 		}
 	}

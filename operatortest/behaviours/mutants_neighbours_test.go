@@ -85,6 +85,8 @@ func (r *gadgetReconciler) clean(ctx context.Context, gadget *unstructured.Unstr
 	case findsByUID:
 		isOf = func(owner *metav1.OwnerReference) bool { return owner.UID == gadget.GetUID() }
 	case cleansEverywhere, emptiesEverywhere:
+	case losesArchive, sweepsNotes, seizesNotes:
+		return r.sweep(ctx, gadget)
 	default:
 		return nil
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -56,7 +55,7 @@ func (b *staleTrial) touchMade(ctx context.Context, wanted state.Snapshot) (stat
 			return nil, err
 		}
 		for _, object := range objects {
-			if !metav1.IsControlledBy(object, b.resource) {
+			if !b.IsChild(object, b.resource) {
 				continue
 			}
 			if err := b.Patch(ctx, object, trial.ForeignPatch); err != nil {
@@ -239,8 +238,8 @@ func replacementUnseen(ctx context.Context, b *staleTrial) error {
 	releaseResources, releaseChildren := b.tap.Hold(b.ofResources), b.tap.Hold(b.ofChildren)
 	var replacements []*unstructured.Unstructured
 	err := b.Children(ctx, b.resource, func(declared operatortest.Child, child *unstructured.Unstructured) error {
-		if declared.Generated {
-			return nil // the name of the next child can't be known
+		if !isReplaceable(declared) {
+			return nil
 		}
 		replacement, err := b.replace(ctx, child)
 		replacements = append(replacements, replacement)

@@ -128,6 +128,12 @@ type Child struct {
 	// resource controls and that has Labels, which distinguish it from other children of its kind.
 	Generated bool              `json:"generated,omitempty"`
 	Labels    map[string]string `json:"labels,omitempty"`
+	// Unowned means that the operator sets no controller reference on the child, and deletes the child itself. A
+	// cluster-scoped child of a namespaced resource needs no Unowned.
+	Unowned bool `json:"unowned,omitempty"`
+	// Retained means that the child outlives the resource on purpose: after the resource's deletion, the same object must
+	// still exist.
+	Retained bool `json:"retained,omitempty"`
 	// Drift contains JSON merge patches that the operator must undo; each key describes its patch. A list in a merge patch
 	// replaces the whole old list.
 	Drift map[string]map[string]any `json:"drift,omitempty"`
@@ -269,10 +275,10 @@ func (c Child) child(sample *unstructured.Unstructured) (operatortest.Child, err
 	if err != nil || c.Kind == "" || c.APIVersion == "" {
 		return operatortest.Child{}, fmt.Errorf("apiVersion %q and kind %q don't name a kind", c.APIVersion, c.Kind)
 	}
-	if len(c.Labels) > 0 && !c.Generated {
-		return operatortest.Child{}, errors.New("labels are for a child whose name is generated: set generated, or remove them")
+	made := operatortest.Child{Kind: version.WithKind(c.Kind), Generated: c.Generated, Labels: c.Labels, Unowned: c.Unowned, Retained: c.Retained}
+	if err := trial.CheckChild(made); err != nil {
+		return made, errors.New(words("", err.Error()))
 	}
-	made := operatortest.Child{Kind: version.WithKind(c.Kind), Generated: c.Generated, Labels: c.Labels}
 	if c.Name != "" {
 		if made.Name, err = nameOf(c.Name, sample); err != nil {
 			return made, fmt.Errorf("name: %w", err)

@@ -130,6 +130,9 @@ func TestLoadRefuses(t *testing.T) {
 		"labels of a child whose name is known": {
 			least + "children: [{apiVersion: v1, kind: Secret, labels: {a: b}}]\n", "children[0]: labels are for a child whose name is generated",
 		},
+		"a retained child whose name is generated": {
+			least + "children: [{apiVersion: v1, kind: Secret, generated: true, retained: true}]\n", "children[0]: a child with a generated name is identified by its controller reference, so unowned of the child and retained of the child are not possible",
+		},
 		"a child without a kind":                  {least + "children: [{apiVersion: v1}]\n", `children[0]: apiVersion "v1" and kind "" don't name a kind`},
 		"a patch that changes nothing":            {least + "children: [{apiVersion: v1, kind: Secret, drift: {nothing: {}}}]\n", `patch "nothing": the patch is empty`},
 		"a duration without a unit":               {least + "timeout: \"20\"\n", `timeout: "20" is not a positive duration such as 30s`},
@@ -138,10 +141,10 @@ func TestLoadRefuses(t *testing.T) {
 		"a folder without roles":                  {least + "roles: [.]\n", "contains a Role or a ClusterRole"},
 		"webhooks without a place to serve them":  {least + "webhooks: [manifests.yaml]\n", "webhooks: command must tell the operator where to serve them, for example with --webhook-port={{.WebhookPort}}"},
 		"a field to normalize that is not a path": {least + "normalize: [{kind: Secret, fields: [data.password]}]\n", `"data.password" is not a JSON pointer`},
+		"a placeholder without quotes":            {least + "prepare: [{apiVersion: v1, kind: Secret, metadata: {name: {{.Namespace}}}}]\n", `put a text that begins with a placeholder into quotes: "{{.Namespace}}"`},
 		"a tab instead of spaces":                 {"crds:\n\t- crd.yaml\n", "found character that cannot start any token"},
 	}
 	for name, test := range tests {
-		"a placeholder without quotes":            {least + "prepare: [{apiVersion: v1, kind: Secret, metadata: {name: {{.Namespace}}}}]\n", `put a text that begins with a placeholder into quotes: "{{.Namespace}}"`},
 		t.Run(name, func(t *testing.T) {
 			_, _, err := load(t, test.content)
 			NewWithT(t).Expect(err).To(MatchError(And(ContainSubstring(test.want), ContainSubstring("operatortest.yaml"))))

@@ -8,7 +8,7 @@ import (
 
 // goNames matches the words in hints that only a Go suite uses: fields of operatortest.Operator, Child and RunOptions,
 // and the command that runs one behaviour.
-var goNames = regexp.MustCompile(`\b[oO]perator\.([A-Z]\w*)|\bChild\.(Drift|Foreign|Labels|Applied)\b|\bRunOptions\.Namespace\b|go test -ginkgo\.label-filter=(\S+)`)
+var goNames = regexp.MustCompile(`\b[oO]perator\.([A-Z]\w*)|\bChild\.(Drift|Foreign|Labels|Applied|Generated|Unowned|Retained)\b|\bRunOptions\.Namespace\b|go test -ginkgo\.label-filter=(\S+)`)
 
 // Words returns a function that replaces Go names in a text with the keys of operatortest.yaml and the command's flags. run
 // is the command that tries the operator, such as "operatortest run -f operatortest.yaml".

@@ -194,6 +194,7 @@ func describe(file config.File, first, second run, undescribed []unknown) page {
 		if at := slices.Index(first.children, children[i].first); at >= 0 {
 			children[i].Drift = first.drift[at]
 		}
+		children[i].above = children[i].first.GetNamespace() == "" && first.resource.GetNamespace() != ""
 	}
 	file.Normalize = rules(first, second, children)
 	most := first

@@ -24,6 +24,8 @@ type child struct {
 	// Labels tell a child with a generated name from the others of its kind.
 	Labels map[string]string
 	Drift  []proposal
+	// above means that the child is cluster-scoped and its resource is not, so the child can't have an owner reference.
+	above bool
 }
 
 // source is a field that can be part of a name.

@@ -80,8 +80,9 @@ func (c child) expressions() []string {
 	return slices.DeleteFunc(slices.Clone(c.name), isName)
 }
 
-func (c child) Controlled() bool {
-	return slices.ContainsFunc(c.first.GetOwnerReferences(), func(owner metav1.OwnerReference) bool { return owner.Controller != nil && *owner.Controller })
+// Lacks reports whether the child could have a controller reference to its resource and has none.
+func (c child) Lacks() bool {
+	return !c.above && !slices.ContainsFunc(c.first.GetOwnerReferences(), func(owner metav1.OwnerReference) bool { return owner.Controller != nil && *owner.Controller })
 }
 
 // NotOwned returns the fields that the operator doesn't own, at most maxListed of them.
@@ -174,8 +175,9 @@ children:
   {{- else}}
   name: {{yaml .Name}}{{with .Fits}} # or: {{.}}{{end}}
   {{- end}}
-  {{- if not .Controlled}}
-  # This object lacks a controller reference to the {{$.Kind}}; the behaviours require one.
+  {{- if .Lacks}}
+  # This object lacks a controller reference to the {{$.Kind}}. Set one, or say that the operator deletes the object itself
+  # (unowned: true) or that the object outlives the {{$.Kind}} on purpose (retained: true).
   {{- end}}
   {{- with .NotOwned}}
   # The operator does not own the following fields. If others may change one of them, add it to foreign: {{.}}

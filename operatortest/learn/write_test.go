@@ -3,6 +3,7 @@ package learn
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,6 +19,9 @@ func TestRender(t *testing.T) {
 	first, second := run{resource: greeting(t, "one")}, run{resource: greeting(t, "two")}
 	first.children = []*unstructured.Unstructured{configMap(t, "hello-words"), configMap(t, "hello-x7k2p"), configMap(t, "shared"), configMap(t, "one"), object(t, deployment)}
 	second.children = []*unstructured.Unstructured{configMap(t, "hello-words"), configMap(t, "hello-9qwzm"), configMap(t, "shared"), configMap(t, "two")}
+	for _, made := range first.children[1:] { // the first one is cluster-scoped
+		made.SetNamespace(first.resource.GetNamespace())
+	}
 	first.drift = [][]proposal{{{What: `data."a": b changed`, Patch: map[string]any{"data": map[string]any{"a: b": "two\nlines"}}}}, nil, nil, nil, nil}
 	first.gone = []string{"ConfigMap lock", "Job hello-*"}
 	first.children[1].SetLabels(map[string]string{"part": "one"})
@@ -44,6 +48,7 @@ func TestRender(t *testing.T) {
 	} {
 		g.Expect(text).To(ContainSubstring(line))
 	}
+	g.Expect(strings.Count(text, "lacks a controller reference")).To(Equal(4), "a cluster-scoped object can't have one to a namespaced resource")
 	dir := t.TempDir()
 	path := filepath.Join(dir, "operatortest.yaml")
 	g.Expect(os.WriteFile(path, content, 0o600)).To(Succeed())

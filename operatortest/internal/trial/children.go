@@ -16,7 +16,7 @@ import (
 
 // Child returns a declared child, or nil if the resource should have none. It returns an error if the child does not
 // exist, is being deleted, or is not controlled by the resource, and if several objects match a child with a generated
-// name. A cluster-scoped child of a namespaced resource needs no controller reference.
+// name. A child that needs no controller reference must not be controlled by another object.
 func (t *Trial) Child(ctx context.Context, declared operatortest.Child, resource *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	name := declared.NameFor(resource)
 	if name == "" {
@@ -25,10 +25,7 @@ func (t *Trial) Child(ctx context.Context, declared operatortest.Child, resource
 	if declared.Generated {
 		return t.generatedChild(ctx, declared, resource)
 	}
-	child := &unstructured.Unstructured{}
-	child.SetGroupVersionKind(declared.Kind)
-	child.SetNamespace(t.namespaceOf(declared.Kind))
-	child.SetName(name)
+	child := t.named(declared, name)
 	err := t.get(ctx, child)
 	if apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("there is no %s %s yet", declared.Kind.Kind, name)
@@ -39,14 +36,23 @@ func (t *Trial) Child(ctx context.Context, declared operatortest.Child, resource
 	if child.GetDeletionTimestamp() != nil {
 		return nil, fmt.Errorf("%s %s is being deleted", child.GetKind(), name)
 	}
-	if child.GetNamespace() == "" && resource.GetNamespace() != "" {
-		return child, nil // a cluster-scoped object can't have a namespaced owner
+	if t.IsChild(child, resource) {
+		return child, nil
 	}
-	if !metav1.IsControlledBy(child, resource) {
-		return nil, fmt.Errorf("%s %s has no controller reference to this %s (with its UID): its owners are %v",
-			child.GetKind(), name, resource.GetKind(), child.GetOwnerReferences())
+	if !t.needsOwner(declared) {
+		return nil, fmt.Errorf("%s %s belongs to someone else: its owners are %v", child.GetKind(), name, child.GetOwnerReferences())
 	}
-	return child, nil
+	return nil, fmt.Errorf("%s %s has no controller reference to this %s (with its UID): its owners are %v (if that is on purpose, see Child.Unowned and Child.Retained)",
+		child.GetKind(), name, resource.GetKind(), child.GetOwnerReferences())
+}
+
+// named returns an object with the kind and the name of a declared child, and without any content.
+func (t *Trial) named(declared operatortest.Child, name string) *unstructured.Unstructured {
+	made := &unstructured.Unstructured{}
+	made.SetGroupVersionKind(declared.Kind)
+	made.SetNamespace(t.namespaceOf(declared.Kind))
+	made.SetName(name)
+	return made
 }
 
 func (t *Trial) generatedChild(ctx context.Context, declared operatortest.Child, resource *unstructured.Unstructured) (*unstructured.Unstructured, error) {

@@ -15,7 +15,7 @@ import (
 	"example.com/operator-workshop/operatortest/internal/state"
 )
 
-// WaitGone waits until nothing is left of a deleted resource.
+// WaitGone waits until nothing is left of a deleted resource, except the retained children.
 func (t *Trial) WaitGone(ctx context.Context, resource *unstructured.Unstructured, circumstances string) error {
 	return t.Await(ctx, "the resource, its children and everything outside Kubernetes to be gone; "+circumstances, func(ctx context.Context) error {
 		left := resource.DeepCopy()
@@ -25,6 +25,9 @@ func (t *Trial) WaitGone(ctx context.Context, resource *unstructured.Unstructure
 		}
 		if !apierrors.IsNotFound(err) {
 			return fmt.Errorf("get %s: %w", resource.GetName(), err)
+		}
+		if err := t.stillKept(ctx); err != nil {
+			return err
 		}
 		found, err := t.State(ctx)
 		if err != nil {

@@ -17,15 +17,16 @@ import (
 // clusterCertificate is a ConfigMap that the controller manager creates in every namespace.
 const clusterCertificate = "kube-root-ca.crt"
 
-// State reads the resources, all objects of the children's kinds except those of others, and what exists outside
-// Kubernetes. It returns an error if something that others applied to a child is gone or has changed.
+// State reads the resources, the objects of the children's kinds, and what exists outside Kubernetes. It leaves out others'
+// objects, those that another controller has made, and children retained for resources that are gone. It returns an error if something that others applied to a child is gone or has changed.
 func (t *Trial) State(ctx context.Context) (state.Snapshot, error) {
-	objects, err := t.List(ctx, t.Sample.GroupVersionKind())
+	resources, err := t.List(ctx, t.Sample.GroupVersionKind())
 	if err != nil {
 		return nil, err
 	}
+	objects := slices.Clone(resources)
 	placeholders := []string{t.Namespace, "<namespace>"}
-	for _, resource := range objects {
+	for _, resource := range resources {
 		placeholders = append(placeholders, string(resource.GetUID()), "<UID of "+strings.ReplaceAll(resource.GetName(), t.Namespace, "<namespace>")+">")
 	}
 	for _, kind := range t.ChildKinds() {
@@ -43,7 +44,7 @@ func (t *Trial) State(ctx context.Context) (state.Snapshot, error) {
 	normalize := t.normalizer()
 	found, names := state.Snapshot{}, strings.NewReplacer(placeholders...)
 	for _, object := range objects {
-		if t.isForeign(object) || object.GetName() == clusterCertificate {
+		if !t.isChild(object) || t.isOthersChild(object, resources) || t.isLeft(object, resources) {
 			continue
 		}
 		object, err := t.withoutApplied(object)

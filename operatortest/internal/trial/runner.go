@@ -108,6 +108,11 @@ func NewRunner(ctx context.Context, operator operatortest.Operator, cluster *tes
 	if operator.Run == nil || operator.Sample == "" {
 		return nil, errors.New("the operator's Run and Sample are required to try its behaviours")
 	}
+	for _, child := range operator.Children {
+		if err := CheckChild(child); err != nil {
+			return nil, fmt.Errorf("operator.Children, %s: %w", child.Kind.Kind, err)
+		}
+	}
 	objects, err := manifest.Read(operator.Sample)
 	if err != nil {
 		return nil, err

@@ -42,7 +42,7 @@ func (t *Trial) GrantOutside(ctx context.Context) error {
 // DeleteNamespace deletes the trial's namespace, and returns once nothing can be created in it any more. Kubernetes
 // starts to empty it seconds later.
 func (t *Trial) DeleteNamespace(ctx context.Context) error {
-	t.last = nil
+	t.last, t.kept = nil, nil // nothing outlives its namespace
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: t.Namespace}}
 	if err := t.Cluster.Admin.Delete(ctx, namespace); err != nil {
 		return fmt.Errorf("delete the namespace: %w", err)

@@ -9,9 +9,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -41,6 +40,10 @@ type Trial struct {
 	applied map[types.UID]appliedParts
 	// prepared names the unmeetable specs for which Prepare has been called.
 	prepared map[string]bool
+	// retained contains the retained children that resources should have, or should have had earlier. kept lists those that
+	// existed when their resources were deleted.
+	retained map[retained]bool
+	kept     []kept
 	// labelled lists the cluster-scoped resources of which the operators see only those with trialLabel.
 	labelled []schema.GroupResource
 	// clusterWide lists the cluster-scoped objects that Prepare created.
@@ -120,15 +123,15 @@ func (runner *Runner) Try(ctx context.Context, name string, experiment func(cont
 func (runner *Runner) newTrial(id, namespace string) *Trial {
 	made := &Trial{
 		Runner: runner, began: time.Now(), Namespace: namespace, id: id, user: runner.user,
-		Foreign: map[types.UID]bool{}, prepared: map[string]bool{}, applied: map[types.UID]appliedParts{}, labelled: slices.Clone(runner.labelled),
+		Foreign: map[types.UID]bool{}, prepared: map[string]bool{}, applied: map[types.UID]appliedParts{}, retained: map[retained]bool{}, labelled: slices.Clone(runner.labelled),
 	}
 	made.Cluster = recordedCluster{Cluster: runner.Cluster, Admin: recorder{runner.Cluster.Admin, made.note}}
 	made.BeforeLook = made.Ended
 	return made
 }
 
-// markForeign marks the objects of the children's kinds in the namespace as someone else's, unless a resource of the
-// sample's kind controls them.
+// markForeign marks the objects of the children's kinds in the namespace as someone else's, unless they are children of a
+// resource of the sample's kind.
 func (t *Trial) markForeign(ctx context.Context) error {
 	resources, err := t.List(ctx, t.Sample.GroupVersionKind())
 	if err != nil {
@@ -140,7 +143,7 @@ func (t *Trial) markForeign(ctx context.Context) error {
 			return err
 		}
 		for _, object := range objects {
-			ours := func(resource *unstructured.Unstructured) bool { return metav1.IsControlledBy(object, resource) }
+			ours := func(resource *unstructured.Unstructured) bool { return t.IsChild(object, resource) }
 			if !slices.ContainsFunc(resources, ours) {
 				t.Foreign[object.GetUID()] = true
 			}

@@ -33,12 +33,16 @@ func (t *Trial) Create(ctx context.Context, object *unstructured.Unstructured) e
 	if err := t.Cluster.Admin.Create(ctx, object, Strict); err != nil {
 		return fmt.Errorf("create %s %s: %w", object.GetKind(), object.GetName(), manifest.Explain(err, object))
 	}
+	t.noteRetained(object)
 	return nil
 }
 
 // Delete deletes an object, as a user would. The garbage collector then deletes the object's dependents.
 func (t *Trial) Delete(ctx context.Context, object *unstructured.Unstructured) error {
 	t.last = nil
+	if err := t.noteKept(ctx, object); err != nil {
+		return err
+	}
 	if err := t.Cluster.Admin.Delete(ctx, object); err != nil {
 		return fmt.Errorf("delete %s %s: %w", object.GetKind(), object.GetName(), err)
 	}
@@ -48,11 +52,11 @@ func (t *Trial) Delete(ctx context.Context, object *unstructured.Unstructured) e
 // SetSpec gives a resource another spec, as a user would.
 func (t *Trial) SetSpec(ctx context.Context, resource *unstructured.Unstructured, spec map[string]any) error {
 	t.last = nil
+	spec = manifest.FillFields(spec, t.Namespace)
 	t.secrets.give(spec)
 	for {
 		if err := t.Get(ctx, resource); err != nil {
 			return err
-	spec = manifest.FillFields(spec, t.Namespace)
 		}
 		resource.Object["spec"] = runtime.DeepCopyJSON(spec)
 		err := t.Cluster.Admin.Update(ctx, resource, Strict)
@@ -62,6 +66,7 @@ func (t *Trial) SetSpec(ctx context.Context, resource *unstructured.Unstructured
 		if err != nil {
 			return fmt.Errorf("change the spec of %s %s: %w", resource.GetKind(), resource.GetName(), err)
 		}
+		t.noteRetained(resource)
 		return nil
 	}
 }
