@@ -117,6 +117,7 @@ var chaotic = map[mutation]func(*gadgetReconciler, context.Context, *unstructure
 	marksOnce:        (*gadgetReconciler).markOnce,
 	runsJob:          (*gadgetReconciler).runJob,
 	hashesName:       (*gadgetReconciler).hashName,
+	delegates:        (*gadgetReconciler).delegate,
 	keepsArchive:     (*gadgetReconciler).keepBeside,
 	losesArchive:     (*gadgetReconciler).keepBeside,
 	ownsArchive:      (*gadgetReconciler).keepBeside,

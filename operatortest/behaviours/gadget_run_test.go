@@ -86,6 +86,9 @@ func runGadgets(ctx context.Context, restConfig *rest.Config, options operatorte
 			return err
 		}
 	}
+	if mutation == delegates {
+		builder = builder.Owns(newWidget())
+	}
 	if condition, found := auditors[mutation]; found {
 		if err := reconciler.audit(manager, condition); err != nil {
 			return err

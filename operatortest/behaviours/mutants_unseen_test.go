@@ -65,6 +65,8 @@ func secretiveOperator(mutation mutation, operator operatortest.Operator) operat
 		operator = widgetOperator(operator)
 	case makesRole, leaksRole:
 		operator = roleOperator(operator)
+	case delegates:
+		operator = delegatingOperator(operator)
 	case keepsArchive, losesArchive, ownsArchive, sweepsNotes, leavesNotes, seizesNotes:
 		operator = besideOperator(mutation, operator)
 	case runsJob:

@@ -43,7 +43,8 @@ func (runner *Runner) isNamespaced(request traffic.Request) bool {
 // declared child's kind. No comparison of states would show that leak.
 //
 // The operators' requests show what they created. So undeclared can't blame the operators for an object that
-// Kubernetes created, and it lists objects only if the operators created some.
+// Kubernetes created, and it lists objects only if the operators created some. An object that a child controls is no
+// leak, because the garbage collector deletes it after the child.
 func (t *Trial) undeclared(ctx context.Context) error {
 	made, err := t.MadeElse()
 	if err != nil {
@@ -58,7 +59,7 @@ func (t *Trial) undeclared(ctx context.Context) error {
 		}
 		for i := range list.Items {
 			object := &list.Items[i]
-			if !t.isForeign(object) && slices.ContainsFunc(names, func(name string) bool { return IsNamed(object.Name, name) }) {
+			if t.isChild(object) && slices.ContainsFunc(names, func(name string) bool { return IsNamed(object.Name, name) }) {
 				left = append(left, kind.Kind+" "+object.Name)
 			}
 		}

@@ -113,7 +113,7 @@ func isBefore(version, end *unstructured.Unstructured) (bool, error) {
 
 // isChild reports whether an object is the operator's work. An object of a declared kind may be another controller's,
 // such as a ReplicaSet's pod.
-func (t *Trial) isChild(object *unstructured.Unstructured) bool {
+func (t *Trial) isChild(object metav1.Object) bool {
 	if t.isForeign(object) || object.GetName() == clusterCertificate {
 		return false
 	}
