@@ -18,8 +18,8 @@
 //	                 after a spec that can't be met
 //	misoperation     a problem is reported, and the work is retried with backoff until the problem is gone: a quota
 //	                 that refuses objects, pods without a node or an image, a missing object
-//	deletion         a deleted resource disappears, with its children and everything it had outside Kubernetes; if
-//	                 another finalizer keeps it, nothing is written after the clean-up
+//	deletion         a deleted resource disappears, with its children and everything it had outside Kubernetes, and
+//	                 the retained children stay; if another finalizer keeps it, nothing is written after the clean-up
 //	early-deletion   a resource that is deleted while it is being created leaves nothing behind
 //	namespace        a namespace that is deleted as a whole becomes empty, and nothing is left outside Kubernetes
 //	neighbours       two resources don't touch each other's children and pods, whether they are in one namespace or
@@ -58,8 +58,9 @@
 // cluster-scoped custom resources select those of its trial.
 //
 // Final states are compared as a whole: all resources and children in the namespace, and what exists outside
-// Kubernetes. The comparison ignores the children's status, most of the metadata, the namespace's name, UIDs and the
-// conditions' lastTransitionTime. [operatortest.Operator.Normalize] removes anything else that differs between runs.
+// Kubernetes. The comparison ignores the children's status, most of the metadata, the namespace's name, UIDs, the
+// conditions' lastTransitionTime, and objects that a child controls. [operatortest.Operator.Normalize] removes anything
+// else that differs between runs.
 // The kit also reports a write outside the trial's namespace, and an object of any other kind, except Events and
 // Leases, that the operator created and didn't delete: declare its kind in [operatortest.Operator.Children].
 //
