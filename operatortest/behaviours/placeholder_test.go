@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/operator-workshop/operatortest"
@@ -73,6 +74,50 @@ var _ = pooledIt("prepared cluster-scoped objects are deleted with their trial",
 		return t.Cluster.Admin.Get(ctx, prepared, &rbacv1.ClusterRole{})
 	})).To(Succeed())
 	g.Expect(cluster.Admin.Get(ctx, prepared, &rbacv1.ClusterRole{})).To(MatchError(apierrors.IsNotFound, "IsNotFound"))
+})
+
+var _ = pooledIt("an operator sees prepared cluster-scoped resources only if they are of its own trial", func(ctx context.Context, g Gomega) {
+	depot := func(name string) *unstructured.Unstructured {
+		made := newDepot()
+		made.SetName(name)
+		made.Object["spec"] = map[string]any{"size": int64(1)}
+		return made
+	}
+	stranger := depot("of-no-trial")
+	g.Expect(cluster.Admin.Create(ctx, stranger)).To(Succeed())
+	defer func() { g.Expect(cluster.Admin.Delete(ctx, stranger)).To(Succeed()) }()
+	operator := gadgetOperator("")
+	operator.Roles = nil // the operator may list Depots
+	operator.Prepare = func(ctx context.Context, writer client.Client, namespace string) error {
+		return writer.Create(ctx, depot("prepared-"+namespace))
+	}
+	listed := make(chan []string, 1)
+	operator.Run = func(ctx context.Context, config *rest.Config, _ operatortest.RunOptions) error {
+		reader, err := client.New(config, client.Options{})
+		if err != nil {
+			return err
+		}
+		depots := &unstructured.UnstructuredList{}
+		depots.SetGroupVersionKind(depotKind)
+		if err := reader.List(ctx, depots); err != nil {
+			return err
+		}
+		var names []string
+		for i := range depots.Items {
+			names = append(names, depots.Items[i].GetName())
+		}
+		listed <- names
+		<-ctx.Done()
+		return nil
+	}
+	runner, err := trial.NewRunner(ctx, operator, cluster)
+	g.Expect(err).NotTo(HaveOccurred())
+	defer runner.Close()
+	g.Expect(runner.Try(ctx, "lists Depots", func(ctx context.Context, t *trial.Trial) error {
+		t.Start(operatortest.RunOptions{})
+		g.Eventually(ctx, listed).WithTimeout(specTimeout).Should(Receive(HaveExactElements("prepared-" + t.Namespace)))
+		return nil
+	})).To(Succeed())
 })
 
 var _ = It("a sample with a placeholder of another name is refused with a hint", func(ctx SpecContext) {
