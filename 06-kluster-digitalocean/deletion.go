@@ -21,6 +21,7 @@ import (
 func (c *controller) delete(ctx context.Context, kluster *klusterv1alpha1.Kluster, observed observation) (result, error) {
 	cluster := observed.cluster
 	if cluster == nil || isHandedOver(kluster, cluster) {
+		//workshop:step 6.13b
 		if left := c.consistencyWindow(kluster); cluster == nil && left > 0 {
 			return result{klusterv1alpha1.ReasonDeleting, "the cloud shows no cluster of this Kluster, but its answers are eventually consistent", left}, nil
 		}
@@ -46,7 +47,7 @@ func (c *controller) delete(ctx context.Context, kluster *klusterv1alpha1.Kluste
 // kept, is gone, or was never requested. If someone has removed the annotations, the finalizer on the token's Secret
 // still shows that there may be a cluster.
 //
-//workshop:step 6.13c
+//workshop:step 6.13d
 func (c *controller) isFinished(ctx context.Context, kluster *klusterv1alpha1.Kluster) (bool, error) {
 	provisioned := meta.FindStatusCondition(kluster.Status.Conditions, klusterv1alpha1.ConditionProvisioned)
 	switch {
@@ -66,7 +67,7 @@ func (c *controller) isFinished(ctx context.Context, kluster *klusterv1alpha1.Kl
 // release ends a deletion. It removes the Kluster's own finalizer last: if the operator dies before that, the next one
 // continues.
 //
-//workshop:step 6.13c
+//workshop:step 6.13d
 func (c *controller) release(ctx context.Context, kluster *klusterv1alpha1.Kluster) error {
 	if err := c.unprotectSecrets(ctx, kluster, ""); err != nil {
 		return err
@@ -88,7 +89,7 @@ func (c *controller) release(ctx context.Context, kluster *klusterv1alpha1.Klust
 // request, because two workers never process the same Kluster at the same time. After a restart, the window begins
 // again.
 //
-//workshop:step 6.13a
+//workshop:step 6.13b
 func (c *controller) consistencyWindow(kluster *klusterv1alpha1.Kluster) time.Duration {
 	if externalName(kluster) != "" && meta.IsStatusConditionTrue(kluster.Status.Conditions, klusterv1alpha1.ConditionProvisioned) {
 		return 0

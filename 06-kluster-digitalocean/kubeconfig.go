@@ -39,7 +39,7 @@ func kubeconfigName(kluster *klusterv1alpha1.Kluster) string { return kluster.Na
 // ensureKubeconfig keeps valid credentials for the cluster in the kubeconfig's Secret. It returns the time until they
 // must be replaced. If it has requested new ones, it returns 0 and true.
 //
-//workshop:step 6.12b
+//workshop:step 6.12c
 func (c *controller) ensureKubeconfig(ctx context.Context, kluster *klusterv1alpha1.Kluster, observed observation) (validFor time.Duration, refreshed bool, err error) {
 	secret, err := c.findKubeconfig(ctx, kluster)
 	if err != nil {
@@ -72,7 +72,7 @@ func (c *controller) checkKubeconfig(ctx context.Context, kluster *klusterv1alph
 // tryKubeconfig tests with a dry run whether the Secret can be written: the API server runs all its checks, but stores
 // nothing.
 //
-//workshop:step 6.12a
+//workshop:step 6.12b
 func (c *controller) tryKubeconfig(ctx context.Context, kluster *klusterv1alpha1.Kluster, found *corev1.Secret) error {
 	trial := newKubeconfigSecret(kluster, cloud.Kubeconfig{Content: []byte("none, only tried")}, c.options.clock.Now())
 	return c.writeKubeconfig(ctx, found, trial, metav1.DryRunAll)
@@ -85,7 +85,7 @@ func (c *controller) tryKubeconfig(ctx context.Context, kluster *klusterv1alpha1
 // Force takes back our fields that someone else has set. If no Secret was found, an apply could adopt one that someone
 // has just created under this name; a create fails instead.
 //
-//workshop:step 6.12a
+//workshop:step 6.12b
 func (c *controller) writeKubeconfig(ctx context.Context, found, wanted *corev1.Secret, dryRun ...string) error {
 	secrets := c.clients.kube.CoreV1().Secrets(wanted.Namespace)
 	var err error
@@ -131,7 +131,7 @@ func (c *controller) repairKubeconfig(ctx context.Context, secret *corev1.Secret
 // validity returns the time until the Secret's credentials must be replaced, and whether they are valid: they must
 // exist, be unedited, and not be due for replacement yet.
 //
-//workshop:step 6.12b
+//workshop:step 6.12c
 func validity(secret *corev1.Secret, now time.Time) (time.Duration, bool) {
 	if secret == nil || secret.Annotations[digestAnnotation] != digest(secret.Data[kubeconfigKey]) {
 		return 0, false

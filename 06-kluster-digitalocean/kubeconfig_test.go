@@ -15,7 +15,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
+	kubefake "k8s.io/client-go/kubernetes/fake"
+	corelisters "k8s.io/client-go/listers/core/v1"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -218,6 +221,55 @@ func fillNamespace(ctx context.Context, namespace string) *corev1.ResourceQuota 
 		g.Expect(quota.Status.Used).NotTo(BeEmpty(), "the quota is not in effect yet")
 	})
 	return quota
+}
+
+func TestFindKubeconfig(t *testing.T) {
+	ours := newKubeconfigSecret(storedKluster(), cloud.Kubeconfig{Content: []byte("kind: Config")}, time.Now())
+	changed := func(change func(*corev1.Secret)) *corev1.Secret {
+		secret := ours.DeepCopy()
+		change(secret)
+		return secret
+	}
+	tests := map[string]struct {
+		// cached is the Secret in the cache, and stored the one on the API server. Each is nil if there is none.
+		cached, stored *corev1.Secret
+		// refusal is the API server's response to a get request, or nil if it answers.
+		refusal error
+		// wantTaken means that the name is in use. wantError means any other error.
+		wantFound, wantTaken, wantError bool
+	}{
+		"there is none":                               {},
+		"the cache has it":                            {cached: ours, refusal: errors.New("the API server must not be asked"), wantFound: true},
+		"only the API server has it":                  {stored: ours, wantFound: true},
+		"the API server is away":                      {refusal: errors.New("the API server is away"), wantError: true},
+		"it has no owner":                             {stored: changed(func(secret *corev1.Secret) { secret.OwnerReferences = nil }), wantTaken: true},
+		"it has no controller":                        {stored: changed(func(secret *corev1.Secret) { secret.OwnerReferences[0].Controller = nil }), wantTaken: true},
+		"it belongs to a former Kluster of this name": {cached: changed(func(secret *corev1.Secret) { secret.OwnerReferences[0].UID = "former" }), wantTaken: true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			index := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+			if test.cached != nil {
+				g.Expect(index.Add(test.cached)).To(Succeed())
+			}
+			kube := kubefake.NewClientset()
+			if test.stored != nil {
+				g.Expect(kube.Tracker().Add(test.stored)).To(Succeed())
+			}
+			kube.PrependReactor("get", "secrets", failing(&test.refusal))
+			c := &controller{clients: &clients{kube: kube}, secrets: corelisters.NewSecretLister(index)}
+			found, err := c.findKubeconfig(t.Context(), storedKluster())
+			blocking, isBlocked := errors.AsType[*blockedError](err)
+			g.Expect(isBlocked).To(Equal(test.wantTaken), "the name is in use if this Kluster does not control the Secret; found the error %v, see findKubeconfig in kubeconfig.go", err)
+			if isBlocked {
+				g.Expect(blocking.reason).To(Equal(klusterv1alpha1.ReasonSecretTaken))
+				return
+			}
+			g.Expect(err != nil).To(Equal(test.wantError), "found the error %v, see findKubeconfig in kubeconfig.go", err)
+			g.Expect(found != nil).To(Equal(test.wantFound), "the Secret must be returned if there is one, see findKubeconfig in kubeconfig.go")
+		})
+	}
 }
 
 func TestCheckKubeconfig(t *testing.T) {

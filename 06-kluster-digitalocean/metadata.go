@@ -97,7 +97,7 @@ func (c *controller) addFinalizer(ctx context.Context, kluster *klusterv1alpha1.
 	return c.patchFinalizers(ctx, kluster, append(slices.Clone(kluster.Finalizers), klusterv1alpha1.Finalizer))
 }
 
-//workshop:step 6.13c
+//workshop:step 6.13d
 func (c *controller) removeFinalizer(ctx context.Context, kluster *klusterv1alpha1.Kluster) error {
 	ours := func(finalizer string) bool { return finalizer == klusterv1alpha1.Finalizer }
 	return c.patchFinalizers(ctx, kluster, slices.DeleteFunc(slices.Clone(kluster.Finalizers), ours))

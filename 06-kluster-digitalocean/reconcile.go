@@ -61,13 +61,13 @@ func (c *controller) reconcile(ctx context.Context, key cache.ObjectName) (time.
 	case needsFinalizer(kluster):
 		return 0, c.addFinalizer(ctx, kluster) // the watch event for this write queues the Kluster again
 	}
-	//workshop:step 6.13c
+	//workshop:step 6.13d
 	finished, err := c.isFinished(ctx, kluster)
-	//workshop:step 6.13c
+	//workshop:step 6.13d
 	if err != nil {
 		return 0, err
 	}
-	//workshop:step 6.13c
+	//workshop:step 6.13d
 	if finished {
 		return c.report(ctx, kluster, observation{}, result{}, c.release(ctx, kluster))
 	}
@@ -218,9 +218,9 @@ func (c *controller) inProgress(cluster *cloud.Cluster) (result, error) {
 //workshop:step 6.10b
 func (c *controller) update(ctx context.Context, kluster *klusterv1alpha1.Kluster, observed observation) (result, error) {
 	cluster := observed.cluster
-	//workshop:step 6.12b
+	//workshop:step 6.12c
 	validFor, refreshed, err := c.ensureKubeconfig(ctx, kluster, observed)
-	//workshop:step 6.12b
+	//workshop:step 6.12c
 	if refreshed || err != nil {
 		return result{}, err // the Secret's event queues the Kluster again
 	}
@@ -239,8 +239,8 @@ func (c *controller) update(ctx context.Context, kluster *klusterv1alpha1.Kluste
 	case changed || !isComplete(cluster) && !isReady(kluster):
 		return result{klusterv1alpha1.ReasonUpdating, "the cloud is changing node pools or version to match the spec", c.options.pollInterval}, nil
 	}
-	//workshop:until 6.12b return result{klusterv1alpha1.ReasonRunning, "the cluster is as the spec asks", c.options.observeInterval}, nil
-	//workshop:step 6.12b
+	//workshop:until 6.12c return result{klusterv1alpha1.ReasonRunning, "the cluster is as the spec asks", c.options.observeInterval}, nil
+	//workshop:step 6.12c
 	return result{klusterv1alpha1.ReasonRunning, "the cluster is as the spec asks", min(c.options.observeInterval, validFor)}, nil
 }
 

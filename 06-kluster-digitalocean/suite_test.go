@@ -59,7 +59,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	DeferCleanup(clouds.close)
 	DeferCleanup(cluster.Stop)
 	Expect(cluster.Start(ctx)).To(Succeed())
-	//workshop:step 6.13c
+	//workshop:step 6.13d
 	if GinkgoLabelFilter() == "" { // with a filter, only behaviours run
 		terminateNamespace(ctx)
 	}

@@ -98,11 +98,11 @@ func removeKlusters(ctx context.Context, namespace string) {
 	eventually(ctx, func(g Gomega) {
 		list := &klusterv1alpha1.KlusterList{}
 		g.Expect(cluster.Client.List(ctx, list, client.InNamespace(namespace))).To(Succeed())
-		//workshop:until 6.13c for i := range list.Items { list.Items[i].Finalizers = nil; g.Expect(cluster.Client.Update(ctx, &list.Items[i])).To(Succeed()) }
-		//workshop:until 6.13c for _, name := range []string{"digitalocean", "another"} { if secret := readSecret(ctx, g, namespace, name); secret != nil { secret.Finalizers = nil; g.Expect(cluster.Client.Update(ctx, secret)).To(Succeed()) } }
+		//workshop:until 6.13d for i := range list.Items { list.Items[i].Finalizers = nil; g.Expect(cluster.Client.Update(ctx, &list.Items[i])).To(Succeed()) }
+		//workshop:until 6.13d for _, name := range []string{"digitalocean", "another"} { if secret := readSecret(ctx, g, namespace, name); secret != nil { secret.Finalizers = nil; g.Expect(cluster.Client.Update(ctx, secret)).To(Succeed()) } }
 		g.Expect(list.Items).To(BeEmpty(), "every Kluster must be gone in the end, see delete in deletion.go")
 	})
-	//workshop:step 6.13c
+	//workshop:step 6.13d
 	Expect(madeByKlusters(clouds.of(namespace))).To(BeEmpty(), "a cluster without a Kluster still costs money, see delete in deletion.go")
 }
 

@@ -99,6 +99,7 @@ func tokenFinalizer(kluster *klusterv1alpha1.Kluster) string {
 //workshop:step 6.7c
 func (c *controller) protectSecret(ctx context.Context, kluster *klusterv1alpha1.Kluster, secret *corev1.Secret) (*corev1.Secret, error) {
 	if !slices.Contains(secret.Finalizers, tokenFinalizer(kluster)) {
+		//workshop:step 6.7d
 		if secret.DeletionTimestamp != nil { // the API server accepts no new finalizers now
 			return secret, blockedByToken(klusterv1alpha1.ReasonTokenMissing, "Secret %q is being deleted: create another one, and name that", secret.Name)
 		}
@@ -108,7 +109,7 @@ func (c *controller) protectSecret(ctx context.Context, kluster *klusterv1alpha1
 		}
 		secret = protected
 	}
-	//workshop:step 6.13b
+	//workshop:step 6.13c
 	if kluster.Status.TokenSecret != secret.Name {
 		return secret, c.unprotectSecrets(ctx, kluster, secret.Name)
 	}
@@ -119,7 +120,7 @@ func (c *controller) protectSecret(ctx context.Context, kluster *klusterv1alpha1
 // operator that crashed may have added the finalizer to a Secret that the Kluster no longer names. It reads only their
 // metadata.
 //
-//workshop:step 6.13b
+//workshop:step 6.13c
 func (c *controller) protectedSecrets(ctx context.Context, kluster *klusterv1alpha1.Kluster) ([]metav1.PartialObjectMetadata, error) {
 	secrets, err := c.clients.metadata.Resource(secretsResource).Namespace(kluster.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -133,7 +134,7 @@ func (c *controller) protectedSecrets(ctx context.Context, kluster *klusterv1alp
 // unprotectSecrets removes the Kluster's finalizer from every Secret except the named one. If no name is given, it
 // removes the finalizer from all Secrets.
 //
-//workshop:step 6.13b
+//workshop:step 6.13c
 func (c *controller) unprotectSecrets(ctx context.Context, kluster *klusterv1alpha1.Kluster, except string) error {
 	protected, err := c.protectedSecrets(ctx, kluster)
 	if err != nil {
@@ -172,6 +173,7 @@ func (c *controller) patchTokenFinalizer(ctx context.Context, kluster *klusterv1
 		return patched, nil
 	}
 	err = fmt.Errorf("patch the finalizers of Secret %s/%s: %w", secret.Namespace, secret.Name, err)
+	//workshop:step 6.7d
 	if isRefusal(err) {
 		message := fmt.Sprintf("the API server refuses a change of the finalizers of Secret %q", secret.Name)
 		return nil, &blockedError{reason: klusterv1alpha1.ReasonSecretRefused, message: message, transient: err}

@@ -96,7 +96,7 @@ func (a *Account) Identity(ctx context.Context) (string, error) {
 
 // Find implements cloud.CloudProvider. The API can't filter by tag, so Find searches the list of all clusters.
 //
-//workshop:step 6.8d
+//workshop:step 6.8e
 func (a *Account) Find(ctx context.Context, owner cloud.Owner) (*cloud.Cluster, error) {
 	for page := 1; ; page++ {
 		var list struct {

@@ -114,6 +114,23 @@ func TestDelete(t *testing.T) {
 	g.Expect(cloud.Is(err, cloud.NotFound)).To(BeTrue(), "there is no such cluster; found: %v, see Delete in digitalocean.go", err)
 }
 
+func TestGet(t *testing.T) {
+	g := NewWithT(t)
+	api, base := serve(t)
+	account := digitalocean.New(token, base, http.DefaultTransport)
+	made, err := account.Create(t.Context(), cloud.Owner{UID: "owner"}, newSpec("shop"))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(api.SetState(made.ID, doks.StateDeleting, "")).To(Succeed())
+	found, err := account.Get(t.Context(), made.ID)
+	g.Expect(err).NotTo(HaveOccurred(), "the library's own type does not know this state, see Get in digitalocean.go")
+	g.Expect(found).To(HaveValue(And(HaveField("ID", made.ID), HaveField("Name", "shop"), HaveField("State", cloud.StateDeleting))), "see Get in digitalocean.go")
+
+	for _, body := range []string{`{}`, `{"kubernetes_cluster":null}`, `{"kubernetes_cluster":{"id":"another"}}`} {
+		_, err = answering(t, body).Get(t.Context(), made.ID)
+		g.Expect(cloud.Is(err, cloud.Unavailable)).To(BeTrue(), "%s does not hold the requested cluster; found: %v, see Get in digitalocean.go", body, err)
+	}
+}
+
 func TestStateThatTheLibraryDoesNotKnow(t *testing.T) {
 	g := NewWithT(t)
 	api, base := serve(t)
