@@ -29,27 +29,23 @@ import (
 // applyChildren creates or patches the children, and removes the budget if there is only one pod. If one child is
 // blocked or fails, it goes on with the others. It returns the Deployment (nil if the Memcached has none), the first
 // blocker, and the errors to retry.
-//
-//workshop:step 4.9e
 func (r *MemcachedReconciler) applyChildren(ctx context.Context, memcached *cachev1alpha1.Memcached) (*appsv1.Deployment, *explanation, error) {
 	name := metav1.ObjectMeta{Namespace: memcached.Namespace, Name: memcached.Name}
 	deployment := &appsv1.Deployment{ObjectMeta: name}
-	//workshop:between 4.9e 4.9f blocker, err := r.apply(ctx, memcached, childObject{"Deployment", deployment, func() { setDeployment(deployment, memcached, r.imageOf(memcached)) }})
-	//workshop:between 4.9e 4.9f return ownDeployment(memcached, deployment), blocker, err
-	service := &corev1.Service{ObjectMeta: name}              //workshop:step 4.9f
+	service := &corev1.Service{ObjectMeta: name}              //workshop:step 4.9e
 	budget := &policyv1.PodDisruptionBudget{ObjectMeta: name} //workshop:step 4.10
-	//workshop:step 4.9f
 	children := []childObject{
+		//workshop:step 4.9d
 		{"Deployment", deployment, func() { setDeployment(deployment, memcached, r.imageOf(memcached)) }},
+		//workshop:step 4.9e
 		{"Service", service, func() { setService(service, memcached) }},
 	}
-	var first *explanation //workshop:step 4.9f
-	var failed []error     //workshop:step 4.9f
+	var first *explanation
+	var failed []error
 	//workshop:step 4.10
 	if memcached.Spec.Size > 1 {
 		children = append(children, childObject{"PodDisruptionBudget", budget, func() { setBudget(budget, memcached) }})
 	}
-	//workshop:step 4.9f
 	for _, child := range children {
 		blocker, err := r.apply(ctx, memcached, child)
 		first, failed = cmp.Or(first, blocker), append(failed, err)
@@ -59,7 +55,7 @@ func (r *MemcachedReconciler) applyChildren(ctx context.Context, memcached *cach
 		blocker, err := r.removeBudget(ctx, memcached, budget)
 		first, failed = cmp.Or(first, blocker), append(failed, err)
 	}
-	return ownDeployment(memcached, deployment), first, errors.Join(failed...) //workshop:step 4.9f
+	return ownDeployment(memcached, deployment), first, errors.Join(failed...)
 }
 
 // ownDeployment returns the Deployment if the Memcached controls it, even while the Deployment is being deleted. If the
@@ -75,7 +71,7 @@ func ownDeployment(memcached *cachev1alpha1.Memcached, deployment *appsv1.Deploy
 
 // imageOf returns the image in the spec, or the operator's default.
 //
-//workshop:step 4.9c
+//workshop:step 4.9b
 func (r *MemcachedReconciler) imageOf(memcached *cachev1alpha1.Memcached) string {
 	return cmp.Or(memcached.Spec.Image, r.Image)
 }
@@ -152,10 +148,10 @@ func (r *MemcachedReconciler) apply(ctx context.Context, memcached *cachev1alpha
 }
 
 // create creates the child with the Memcached as its controlling owner. The results mean the same as those of apply.
-//
-//workshop:step 4.9e
 func (r *MemcachedReconciler) create(ctx context.Context, memcached *cachev1alpha1.Memcached, child childObject) (*explanation, error) {
 	child.set()
+	//workshop:until 4.9d if err := ctrl.SetControllerReference(memcached, child.object, r.Scheme); err != nil { return nil, fmt.Errorf("set the owner of %s %s: %w", child.kind, memcached.Name, err) }
+	//workshop:step 4.9d
 	// blockOwnerDeletion makes an owner that is deleted in the foreground wait for the child. Our finalizer makes it wait
 	// for the Deployment and its pods, and it need not wait for the other children. On some clusters, such as OpenShift,
 	// the field requires the right to update the owner's finalizers.

@@ -146,7 +146,7 @@ func TestApplyChildren(t *testing.T) {
 			}
 			g.Expect(reason).To(Equal(test.wantReason), "applyChildren in children.go must return why a child is blocked")
 			for _, child := range []client.Object{
-				&corev1.Service{},               //workshop:step 4.9f
+				&corev1.Service{},               //workshop:step 4.9e
 				&policyv1.PodDisruptionBudget{}, //workshop:step 4.10
 			} {
 				g.Expect(reconciler.Get(t.Context(), client.ObjectKeyFromObject(memcached), child)).To(Succeed(), "the %T must be created anyway, see applyChildren in children.go", child)
@@ -158,7 +158,7 @@ func TestApplyChildren(t *testing.T) {
 	}
 }
 
-//workshop:step 4.9f
+//workshop:step 4.9e
 func TestApplyChildrenReturnsTheFirstBlocker(t *testing.T) {
 	g := NewWithT(t)
 	memcached := storedMemcached()
@@ -170,7 +170,7 @@ func TestApplyChildrenReturnsTheFirstBlocker(t *testing.T) {
 	g.Expect(blocker.message).To(HavePrefix("Deployment "), "applyChildren in children.go must return the first blocker")
 }
 
-//workshop:step 4.9f
+//workshop:step 4.9e
 func TestApplyChildrenReturnsAllErrors(t *testing.T) {
 	g := NewWithT(t)
 	outage := apierrors.NewInternalError(errors.New("etcd"))

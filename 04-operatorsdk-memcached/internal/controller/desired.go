@@ -39,8 +39,6 @@ const (
 
 // selectorLabels returns the labels that select the pods of a Memcached. A Deployment's
 // selector is immutable, so they contain nothing that can change, such as a version.
-//
-//workshop:step 4.9a
 func selectorLabels(memcached *cachev1alpha1.Memcached) map[string]string {
 	return map[string]string{
 		"app.kubernetes.io/name": "memcached",
@@ -50,8 +48,6 @@ func selectorLabels(memcached *cachev1alpha1.Memcached) map[string]string {
 }
 
 // setDeployment sets the operator's fields in the Deployment.
-//
-//workshop:step 4.9a
 func setDeployment(deployment *appsv1.Deployment, memcached *cachev1alpha1.Memcached, image string) {
 	deployment.Labels = labels.Merge(deployment.Labels, selectorLabels(memcached))
 	deployment.Spec.Replicas = new(memcached.Spec.Size)
@@ -59,25 +55,23 @@ func setDeployment(deployment *appsv1.Deployment, memcached *cachev1alpha1.Memca
 		deployment.Spec.Selector = &metav1.LabelSelector{MatchLabels: selectorLabels(memcached)}
 	}
 	setTemplate(&deployment.Spec.Template, memcached, image)
-	metav1.SetMetaDataAnnotation(&deployment.Spec.Template.ObjectMeta, revisionAnnotation, newRevision(memcached, image)) //workshop:step 4.9b
+	metav1.SetMetaDataAnnotation(&deployment.Spec.Template.ObjectMeta, revisionAnnotation, newRevision(memcached, image)) //workshop:step 4.9a
 }
 
 // setTemplate sets the operator's fields in the pod template.
-//
-//workshop:step 4.9a
 func setTemplate(template *corev1.PodTemplateSpec, memcached *cachev1alpha1.Memcached, image string) {
 	template.Labels = labels.Merge(template.Labels, selectorLabels(memcached))
 	pod := &template.Spec
-	//workshop:step 4.9d
+	//workshop:step 4.9c
 	pod.AutomountServiceAccountToken = new(false) // the pods never call the API server
-	//workshop:step 4.9d
+	//workshop:step 4.9c
 	// The pods meet the strictest of Kubernetes' pod security standards, "restricted".
 	if pod.SecurityContext == nil {
 		pod.SecurityContext = &corev1.PodSecurityContext{}
 	}
-	//workshop:step 4.9d
+	//workshop:step 4.9c
 	pod.SecurityContext.RunAsNonRoot, pod.SecurityContext.RunAsUser = new(true), new(int64(user))
-	//workshop:step 4.9d
+	//workshop:step 4.9c
 	pod.SecurityContext.SeccompProfile = &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}
 	setContainer(named(&pod.Containers, containerName, func(c *corev1.Container) *string { return &c.Name }), memcached, image)
 }
@@ -88,7 +82,7 @@ func setTemplate(template *corev1.PodTemplateSpec, memcached *cachev1alpha1.Memc
 // release, so with a hash of the template, an update of the library could replace the
 // pods of every Memcached.
 //
-//workshop:step 4.9b
+//workshop:step 4.9a
 func newRevision(memcached *cachev1alpha1.Memcached, image string) string {
 	spec := memcached.Spec
 	spec.Size, spec.Image = 0, image // scaling must not replace pods
@@ -97,22 +91,22 @@ func newRevision(memcached *cachev1alpha1.Memcached, image string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-//workshop:step 4.9c
+//workshop:step 4.9b
 func setContainer(container *corev1.Container, memcached *cachev1alpha1.Memcached, image string) {
 	container.Image = image
 	// By default, the API server derives the policy from the first image's tag, and keeps it when the image changes.
 	container.ImagePullPolicy = corev1.PullIfNotPresent
-	//workshop:between 4.9c 4.14c container.Args = wantedArguments(memcached)
+	//workshop:between 4.9b 4.14c container.Args = wantedArguments(memcached)
 	//workshop:step 4.14c
 	container.Args = replaceArguments(container.Args, wantedArguments(memcached))
-	container.Resources = resourcesOf(memcached) //workshop:step 4.9d
-	//workshop:step 4.9d
+	container.Resources = resourcesOf(memcached) //workshop:step 4.9c
+	//workshop:step 4.9c
 	if container.SecurityContext == nil {
 		container.SecurityContext = &corev1.SecurityContext{}
 	}
-	container.SecurityContext.AllowPrivilegeEscalation = new(false) //workshop:step 4.9d
-	container.SecurityContext.ReadOnlyRootFilesystem = new(true)    //workshop:step 4.9d
-	//workshop:step 4.9d
+	container.SecurityContext.AllowPrivilegeEscalation = new(false) //workshop:step 4.9c
+	container.SecurityContext.ReadOnlyRootFilesystem = new(true)    //workshop:step 4.9c
+	//workshop:step 4.9c
 	container.SecurityContext.Capabilities = &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}
 
 	port := named(&container.Ports, portName, func(p *corev1.ContainerPort) *string { return &p.Name })
@@ -125,7 +119,7 @@ func setContainer(container *corev1.Container, memcached *cachev1alpha1.Memcache
 
 // wantedArguments returns the arguments that a Memcached asks for.
 //
-//workshop:step 4.9c
+//workshop:step 4.9b
 func wantedArguments(memcached *cachev1alpha1.Memcached) []string {
 	wanted := []string{
 		fmt.Sprintf("--port=%d", memcached.Spec.ContainerPort),
@@ -153,7 +147,7 @@ func replaceArguments(present, wanted []string) []string {
 // resourcesOf allows for a quarter more memory than the items may fill, plus 32 MiB.
 // The request for memory equals the limit, because a cache fills all the memory that it may use.
 //
-//workshop:step 4.9d
+//workshop:step 4.9c
 func resourcesOf(memcached *cachev1alpha1.Memcached) corev1.ResourceRequirements {
 	items := int64(memcached.Spec.MemoryMegabytes) << 20
 	memory := *resource.NewQuantity(items+items/4+32<<20, resource.BinarySI)
@@ -166,7 +160,7 @@ func resourcesOf(memcached *cachev1alpha1.Memcached) corev1.ResourceRequirements
 // setService sets the operator's fields in the Service. The Service is headless: its
 // name resolves to the addresses of all ready pods, because clients choose a pod for each key.
 //
-//workshop:step 4.9f
+//workshop:step 4.9e
 func setService(service *corev1.Service, memcached *cachev1alpha1.Memcached) {
 	service.Labels = labels.Merge(service.Labels, selectorLabels(memcached))
 	service.Spec.Type = corev1.ServiceTypeClusterIP

@@ -53,7 +53,7 @@ func TestSetDeployment(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(selector.Matches(labels.Set(template.Labels))).To(BeTrue(), "the selector must match the pods")
 	g.Expect(template.Labels).To(HaveKeyWithValue(managedByLabel, controllerName), "the cache holds only pods with this label, see CacheByObject")
-	//workshop:step 4.9b
+	//workshop:step 4.9a
 	g.Expect(template.Annotations).To(Equal(map[string]string{revisionAnnotation: newRevision(memcached, DefaultImage)}), "see setDeployment in desired.go")
 
 	g.Expect(template.Spec.Containers).To(ConsistOf(HaveField("Name", containerName)), "see setTemplate in desired.go")
@@ -146,7 +146,7 @@ func TestSetDeploymentLeavesTheRest(t *testing.T) {
 			pod.Containers = append([]corev1.Container{{Name: "exporter", Image: "exporter:1"}}, pod.Containers...)
 			pod.Volumes = append(pod.Volumes, corev1.Volume{Name: "scratch"})
 		},
-		//workshop:step 4.9d
+		//workshop:step 4.9c
 		"fields were added to the pod and its container": func(deployment *appsv1.Deployment) {
 			container := &deployment.Spec.Template.Spec.Containers[0]
 			container.Env = append(container.Env, corev1.EnvVar{Name: "MODE", Value: "test"})
