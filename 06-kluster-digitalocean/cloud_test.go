@@ -31,7 +31,7 @@ func TestAPauseAppliesToOneToken(t *testing.T) {
 	g.Expect(cloud.Is(err, cloud.Busy)).To(BeTrue(), "found: %v", err)
 	for range 2 { // the pause also holds for requests about other Klusters
 		_, err = open("one").Find(t.Context(), cloud.Owner{UID: "another"})
-		wait, unsent := errors.AsType[*rateLimitedError](cloudError(err))
+		wait, unsent := errors.AsType[*rateLimitedError](err)
 		g.Expect(unsent).To(BeTrue(), "the pause must apply to all requests with the token, see tokenState in cloud.go, found: %v", err)
 		g.Expect(wait.left).To(BeNumerically("~", time.Hour, time.Minute))
 	}

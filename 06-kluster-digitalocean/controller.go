@@ -23,9 +23,9 @@ import (
 const (
 	// queueName is the label of the queue's metrics.
 	queueName = "kluster"
-	// After its n-th failure in a row, a Kluster waits firstRetry * 2^(n-1), but at most lastRetry.
-	firstRetry = 5 * time.Millisecond
-	lastRetry  = 30 * time.Second
+	// lastRetry is the longest wait after a failure. After its n-th failure in a row, a Kluster waits
+	// options.firstRetry * 2^(n-1), but at most lastRetry.
+	lastRetry = 30 * time.Second
 	// cacheTimeout bounds how long the caches may take to fill. Without permission to list, they never do.
 	cacheTimeout = 2 * time.Minute
 )
@@ -57,6 +57,8 @@ type controller struct {
 	staleVersions sync.Map
 	// missingSince maps a Kluster's key to the time when the operator first found its cluster missing in the cloud.
 	missingSince sync.Map
+	// outageSince maps a Kluster's key to the time when the operator first found the cloud unavailable for it.
+	outageSince sync.Map
 }
 
 // newController connects the parts. It starts only the queue; stop shuts the queue down.
@@ -80,7 +82,7 @@ func newController(clients *clients, options options) (*controller, error) {
 		klusters:         klusterInformer.Lister(),
 		secrets:          secretInformer.Lister(),
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](firstRetry, lastRetry),
+			workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](options.firstRetry, lastRetry),
 			workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: queueName}),
 	}
 	c.openAccount, c.disconnect = options.cloud.newConnector()

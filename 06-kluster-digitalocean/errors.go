@@ -18,8 +18,8 @@ import (
 //
 //	error                          in the status                          the next reconcile
 //	blockedError, terminal         immediately                            after requeueAfter, or --retry-interval
-//	blockedError, transient        after failureThreshold failures        with backoff
-//	rateLimitedError               only if the status is out of date      when the cloud's pause is over
+//	blockedError, an outage        when it has lasted outageThreshold     with backoff
+//	blockedError, transient        immediately                            with backoff
 //	any other: the API server's    never                                  with backoff; if isExpected, without an error in the log
 
 // blockedError says what keeps the cluster from matching the spec. The condition Ready gets its reason and message.
@@ -36,6 +36,11 @@ type blockedError struct {
 
 // Error implements error.
 func (b *blockedError) Error() string { return fmt.Sprintf("%s: %s", b.reason, b.message) }
+
+// isOutage reports whether the error says nothing about the cluster, because the cloud did not do what it was asked.
+func (b *blockedError) isOutage() bool {
+	return b.reason == klusterv1alpha1.ReasonUnavailable && b.transient != nil
+}
 
 // blocked returns a terminal error.
 func blocked(reason, format string, args ...any) *blockedError {
@@ -71,22 +76,24 @@ func notOurs(kluster *klusterv1alpha1.Kluster, cluster *cloud.Cluster) error {
 		cluster.ID, found, ownerOf(kluster).Tag())
 }
 
-// cloudError translates the error of a request to the cloud, except for a rateLimitedError, which it returns unchanged.
-// Any other error that is not a *cloud.Error means that no valid response arrived. NotFound is transient here: it may
-// be about a node pool, or about something that the cloud does not show yet. The next observation of the cluster
-// decides.
+// rateMessage is the message for a request that the cloud refuses with Busy, and for one that is not sent because of an
+// earlier refusal. If the two differed, a pause would change the status twice.
+const rateMessage = "the cloud limits the rate of requests"
+
+// cloudError translates the error of a request to the cloud. A rateLimitedError means that the request was not sent, and
+// any other error that is not a *cloud.Error that no valid response arrived. NotFound is transient here: it may be about
+// a node pool, or about something that the cloud does not show yet. The next observation of the cluster decides.
 //
 //workshop:step 6.8b
 func cloudError(err error) error {
-	if limited, ok := errors.AsType[*rateLimitedError](err); ok {
-		return limited
+	message, problem := "the cloud does not answer", cloud.Unavailable
+	if answer, answered := errors.AsType[*cloud.Error](err); answered {
+		message, problem = "the cloud answers: "+answer.Message, answer.Problem
 	}
-	answer, answered := errors.AsType[*cloud.Error](err)
-	if !answered {
-		return &blockedError{reason: klusterv1alpha1.ReasonUnavailable, message: "the cloud does not answer", transient: err}
+	if _, limited := errors.AsType[*rateLimitedError](err); limited {
+		problem = cloud.Busy
 	}
-	message := fmt.Sprintf("the cloud answers: %s", answer.Message)
-	switch answer.Problem {
+	switch problem {
 	case cloud.Unauthorized:
 		return &blockedError{reason: klusterv1alpha1.ReasonTokenRejected, message: message, credentials: true}
 	case cloud.NameTaken:
@@ -94,16 +101,17 @@ func cloudError(err error) error {
 	case cloud.Refused:
 		return &blockedError{reason: klusterv1alpha1.ReasonRefused, message: message}
 	case cloud.Busy:
-		if answer.RetryAfter > 0 {
-			return &blockedError{reason: klusterv1alpha1.ReasonUnavailable, message: message, requeueAfter: answer.RetryAfter}
-		}
+		message = rateMessage
 	}
 	return &blockedError{reason: klusterv1alpha1.ReasonUnavailable, message: message, transient: err}
 }
 
-// isExpected reports whether the error is part of normal operation: the cache lags behind, or another client was
-// faster. The operator retries, and logs such an error only with -v=4.
+// isExpected reports whether the error is part of normal operation: the cache lags behind, another client was faster, or
+// a request waits for the cloud's rate limit. The operator retries, and logs such an error only with -v=4.
 func isExpected(err error) bool {
+	if _, limited := errors.AsType[*rateLimitedError](err); limited {
+		return true
+	}
 	gone := apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 	return gone || apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)
 }

@@ -153,9 +153,10 @@ func TestReconcileForgetsAKlusterThatIsGone(t *testing.T) {
 	c := newHandlers(t)
 	c.staleVersions.Store(key, "30")
 	c.missingSince.Store(key, time.Now())
+	c.outageSince.Store(key, time.Now())
 	_, err := c.reconcile(t.Context(), key)
 	g.Expect(err).NotTo(HaveOccurred(), "nothing is left to do, see reconcile in reconcile.go")
-	for name, remembered := range map[string]*sync.Map{"staleVersions": &c.staleVersions, "missingSince": &c.missingSince} {
+	for name, remembered := range map[string]*sync.Map{"staleVersions": &c.staleVersions, "missingSince": &c.missingSince, "outageSince": &c.outageSince} {
 		_, found := remembered.Load(key)
 		g.Expect(found).To(BeFalse(), "%s still has the key of a Kluster that is gone, see reconcile in reconcile.go", name)
 	}

@@ -35,7 +35,13 @@ type options struct {
 	retryInterval time.Duration
 	// consistencyWindow is how long the cloud may take to show a new cluster, because it is eventually consistent.
 	consistencyWindow time.Duration
-	// clock tells the time for the create intent, the consistency window and the expiry of credentials.
+	// firstRetry is how long to wait after the first of several failures in a row. A change of a Kluster queues it
+	// immediately, so this is mostly for requests to the cloud, which a second request after milliseconds doesn't help.
+	firstRetry time.Duration
+	// outageThreshold is how long the cloud must have been unavailable before the status shows it. Most outages are over
+	// within a minute, and they say nothing about the cluster, which keeps running.
+	outageThreshold time.Duration
+	// clock tells the time for the create intent, the consistency window, outages and the expiry of credentials.
 	clock clock.PassiveClock
 
 	cloud cloudOptions
@@ -51,6 +57,8 @@ func defaultOptions() options {
 		observeInterval:   5 * time.Minute,
 		retryInterval:     30 * time.Second,
 		consistencyWindow: 30 * time.Second,
+		firstRetry:        time.Second,
+		outageThreshold:   time.Minute,
 		clock:             clock.RealClock{},
 		cloud:             defaultCloud(),
 	}

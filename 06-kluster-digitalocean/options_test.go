@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 )
@@ -88,6 +89,7 @@ func TestParseFlags(t *testing.T) {
 	parsed, err := parseFlags(nil, io.Discard)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(parsed.options).To(Equal(defaultOptions()))
+	g.Expect(parsed.firstRetry).To(BeNumerically(">=", time.Second), "a cloud that has just failed usually fails again a few milliseconds later")
 	g.Expect(parsed.commandLine.QPS).To(BeNumerically("<", 0), "the client must have no limit of its own")
 
 	parsed, err = parseFlags([]string{"--namespace=shop", "--workers", "7", "--leader-elect", "-v=2", "--do-api-qps=1.5"}, io.Discard)

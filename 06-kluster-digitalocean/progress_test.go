@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 
 	"example.com/operator-workshop/06-kluster-digitalocean/internal/cloud"
@@ -305,8 +304,7 @@ func TestReleaseThatIsRefusedIsReported(t *testing.T) {
 	protect(t, r, kluster)
 	var forbidden error = apierrors.NewForbidden(corev1.Resource("secrets"), "digitalocean", errors.New("a policy"))
 	r.kube.PrependReactor("patch", "secrets", failing(&forbidden))
-	for range 2 * failureThreshold {
-		r.queue.AddRateLimited(cache.MetaObjectToName(kluster))
+	for range 2 {
 		g.Expect(r.step(t)).To(MatchError(forbidden), "the release must be retried, see patchTokenFinalizer in token.go")
 	}
 	g.Expect(r.ready(t)).To(And(HaveField("Reason", klusterv1alpha1.ReasonSecretRefused), HaveField("Message", ContainSubstring(`"digitalocean"`))),

@@ -44,6 +44,7 @@ func (c *controller) reconcile(ctx context.Context, key cache.ObjectName) (time.
 	if apierrors.IsNotFound(err) {
 		c.staleVersions.Delete(key)
 		c.missingSince.Delete(key)
+		c.outageSince.Delete(key)
 		return 0, nil
 	}
 	if err != nil {

@@ -10,23 +10,24 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
 	klusterfake "example.com/operator-workshop/06-kluster-digitalocean/pkg/generated/clientset/versioned/fake"
+	"example.com/operator-workshop/doks"
 )
 
 // First come the cases without an error; the others follow the table in errors.go, line by line.
 func TestReport(t *testing.T) {
 	outage := errors.New("503")
-	transient := &blockedError{reason: klusterv1alpha1.ReasonUnavailable, message: "no answer", transient: outage}
+	unavailable := &blockedError{reason: klusterv1alpha1.ReasonUnavailable, message: "no answer", transient: outage}
+	refusal := errors.New("403")
 	conflict := errors.New("conflict")
 	tests := map[string]struct {
 		next result
 		err  error
-		// failures is how many reconciles of the Kluster in a row have already failed.
-		failures int
-		// reported means that the status already describes the current generation.
-		reported bool
+		// outage is how long the cloud has been unavailable.
+		outage time.Duration
 
 		wantAfter time.Duration
 		wantErr   error
@@ -38,27 +39,24 @@ func TestReport(t *testing.T) {
 		"metadata or a Secret was written":     {},
 		"a terminal error":                     {err: blocked("NameTaken", "exists"), wantAfter: 30 * time.Second, wantReason: "NameTaken"},
 		"a terminal error with a requeue time": {err: &blockedError{reason: "Failed", message: "no", requeueAfter: time.Hour}, wantAfter: time.Hour, wantReason: "Failed"},
-		"a first transient error":              {err: transient, wantErr: outage},
-		"a third transient error":              {err: transient, failures: 2, wantErr: outage},
-		"a fourth transient error":             {err: transient, failures: 3, wantErr: outage, wantReason: "Unavailable"},
-		"a pause, and nothing was reported":    {err: &rateLimitedError{left: time.Minute}, wantAfter: time.Minute, wantReason: "Unavailable"},
-		"a pause, and all was reported":        {err: &rateLimitedError{left: time.Minute}, reported: true, wantAfter: time.Minute},
-		"an error of the API server":           {err: conflict, failures: 9, wantErr: conflict},
+		"the beginning of an outage":           {err: unavailable, wantErr: outage},
+		"an outage of 59 seconds":              {err: unavailable, outage: 59 * time.Second, wantErr: outage},
+		"an outage of a minute":                {err: unavailable, outage: time.Minute, wantErr: outage, wantReason: "Unavailable"},
+		"another transient error":              {err: &blockedError{reason: "SecretRefused", message: "no", transient: refusal}, wantErr: refusal, wantReason: "SecretRefused"},
+		"an error of the API server":           {err: conflict, outage: time.Hour, wantErr: conflict},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			kluster := storedKluster()
-			if test.reported {
-				kluster.Status.ObservedGeneration = kluster.Generation
-				kluster.Status.Conditions = []metav1.Condition{{Type: klusterv1alpha1.ConditionReady, ObservedGeneration: kluster.Generation}}
-			}
+			now := time.Now()
 			c := newHandlers(t)
+			c.options.clock = clocktesting.NewFakePassiveClock(now)
+			if test.outage > 0 {
+				c.outageSince.Store(cache.MetaObjectToName(kluster), now.Add(-test.outage))
+			}
 			clientset := klusterfake.NewClientset(kluster)
 			c.clients, c.recorder = &clients{kluster: clientset}, events.NewFakeRecorder(1)
-			for range test.failures {
-				c.queue.AddRateLimited(cache.MetaObjectToName(kluster))
-			}
 			after, err := c.report(t.Context(), kluster, observation{}, test.next, test.err)
 			g.Expect(after).To(Equal(test.wantAfter), "see report in status.go")
 			if test.wantErr == nil {
@@ -70,13 +68,34 @@ func TestReport(t *testing.T) {
 			g.Expect(err).NotTo(HaveOccurred())
 			ready := meta.FindStatusCondition(written.Status.Conditions, klusterv1alpha1.ConditionReady)
 			if test.wantReason == "" {
-				g.Expect(written.Status).To(Equal(kluster.Status), "the status must not be written, see report and isReported in status.go")
+				g.Expect(written.Status).To(Equal(kluster.Status), "the status must not be written, see report and outageTime in status.go")
 				return
 			}
 			g.Expect(ready).To(HaveValue(HaveField("Reason", test.wantReason)))
-			if _, limited := errors.AsType[*rateLimitedError](test.err); limited {
-				g.Expect(ready.Message).To(ContainSubstring("asked for a pause"), "the message must say that the cloud has asked for a pause, see report in status.go")
-			}
 		})
+	}
+}
+
+// An outage says nothing about the cluster, which is usually still running.
+func TestAnOutageOfTheCloud(t *testing.T) {
+	g := NewWithT(t)
+	r := newTrial(t, storedKluster())
+	clock := clocktesting.NewFakePassiveClock(time.Now())
+	r.options.clock = clock
+	g.Expect(r.steps(t)).To(Succeed())
+	healthy := r.ready(t)
+	g.Expect(healthy.Status).To(Equal(metav1.ConditionTrue))
+	for _, kind := range []doks.FaultKind{doks.FaultUnavailable, doks.FaultServerError, doks.FaultBadGateway, doks.FaultTooMany, doks.FaultDrop} {
+		g.Expect(r.cloud.AddFault(doks.Fault{Kind: kind, Count: doks.Always})).To(Succeed())
+		g.Expect(r.steps(t)).NotTo(Succeed())
+		g.Expect(r.ready(t)).To(Equal(healthy), "%s: an outage that has just begun must not be reported, see report in status.go", kind)
+		clock.SetTime(clock.Now().Add(time.Minute))
+		g.Expect(r.steps(t)).NotTo(Succeed())
+		g.Expect(r.ready(t)).To(And(HaveField("Status", metav1.ConditionUnknown), HaveField("Reason", klusterv1alpha1.ReasonUnavailable)),
+			"%s: the operator doesn't know whether the cluster is running, see readyCondition in status.go", kind)
+		r.cloud.ClearFaults()
+		g.Expect(r.steps(t)).To(Succeed())
+		g.Expect(r.ready(t).Status).To(Equal(metav1.ConditionTrue), "the outage is over")
+		healthy = r.ready(t)
 	}
 }

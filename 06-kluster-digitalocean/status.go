@@ -19,10 +19,6 @@ import (
 	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
 )
 
-// failureThreshold is how many failures in a row the operator leaves unreported, because most transient errors are soon
-// over. Conflicts count, too, because the queue counts every retry.
-const failureThreshold = 3
-
 // deletedMessage is the conditions' message once the cloud no longer has a cluster of the Kluster.
 const deletedMessage = "the cloud has no cluster of this Kluster any more"
 
@@ -32,22 +28,20 @@ const deletedMessage = "the cloud has no cluster of this Kluster any more"
 //
 //workshop:step 6.11d
 func (c *controller) report(ctx context.Context, kluster *klusterv1alpha1.Kluster, observed observation, next result, err error) (time.Duration, error) {
-	if limited, ok := errors.AsType[*rateLimitedError](err); ok {
-		if isReported(kluster) {
-			return limited.left, nil // keep the last observation
-		}
-		err = &blockedError{reason: klusterv1alpha1.ReasonUnavailable, message: "the cloud has asked for a pause", requeueAfter: limited.left}
-	}
 	blocking, isBlocked := errors.AsType[*blockedError](err)
+	outage := isBlocked && blocking.isOutage()
 	switch {
-	case isBlocked && blocking.transient != nil && c.queue.NumRequeues(cache.MetaObjectToName(kluster)) < failureThreshold:
-		return 0, blocking.transient
+	case outage && c.outageTime(kluster) < c.options.outageThreshold:
+		return 0, blocking.transient // keep the last observation
 	case isBlocked:
 		next = result{blocking.reason, blocking.message, cmp.Or(blocking.requeueAfter, c.options.retryInterval)}
 	case err != nil:
 		return 0, err
 	case next == result{}:
 		return 0, nil
+	}
+	if !outage {
+		c.outageSince.Delete(cache.MetaObjectToName(kluster))
 	}
 	if err := c.updateStatus(ctx, kluster, newStatus(kluster, observed, next, blocking)); err != nil {
 		return 0, err
@@ -58,13 +52,13 @@ func (c *controller) report(ctx context.Context, kluster *klusterv1alpha1.Kluste
 	return next.requeueAfter, nil
 }
 
-// isReported reports whether the status describes the Kluster's current generation. A change of the spec begins a new
-// generation, and so does a deletion.
+// outageTime returns how long the cloud's outage has lasted for a Kluster. It begins when the operator first finds the
+// cloud unavailable. After a restart, it begins again.
 //
 //workshop:step 6.11d
-func isReported(kluster *klusterv1alpha1.Kluster) bool {
-	ready := meta.FindStatusCondition(kluster.Status.Conditions, klusterv1alpha1.ConditionReady)
-	return ready != nil && ready.ObservedGeneration == kluster.Generation
+func (c *controller) outageTime(kluster *klusterv1alpha1.Kluster) time.Duration {
+	since, _ := c.outageSince.LoadOrStore(cache.MetaObjectToName(kluster), c.options.clock.Now())
+	return c.options.clock.Since(since.(time.Time))
 }
 
 // newStatus computes the status from an observation and a result; blocking is nil unless the result comes from an
@@ -120,8 +114,8 @@ func readyCondition(next result) *metav1.Condition {
 	switch next.reason {
 	case klusterv1alpha1.ReasonRunning:
 		status = metav1.ConditionTrue
-	case klusterv1alpha1.ReasonPaused:
-		status = metav1.ConditionUnknown
+	case klusterv1alpha1.ReasonPaused, klusterv1alpha1.ReasonUnavailable:
+		status = metav1.ConditionUnknown // the cluster may be running, or not
 	}
 	return newCondition(klusterv1alpha1.ConditionReady, status, next.reason, next.message)
 }

@@ -79,6 +79,7 @@ func testOptions(namespace string) options {
 	options.MetricsBindAddress, options.HealthProbeBindAddress = lifecycle.Disabled, lifecycle.Disabled
 	options.pollInterval, options.retryInterval, options.observeInterval = 25*time.Millisecond, 100*time.Millisecond, 300*time.Millisecond
 	options.consistencyWindow = time.Second
+	options.firstRetry, options.outageThreshold = 5*time.Millisecond, 100*time.Millisecond
 	options.cloud = cloudOptions{url: clouds.url(), qps: 1000, burst: 1000}
 	return options
 }

@@ -156,7 +156,7 @@ func expectReason(ctx context.Context, kluster *klusterv1alpha1.Kluster, reason 
 	switch reason {
 	case klusterv1alpha1.ReasonRunning:
 		status = metav1.ConditionTrue
-	case klusterv1alpha1.ReasonPaused:
+	case klusterv1alpha1.ReasonPaused, klusterv1alpha1.ReasonUnavailable:
 		status = metav1.ConditionUnknown
 	}
 	Expect(ready.Status).To(Equal(status), ready.Message)
