@@ -3,9 +3,6 @@ package main
 import (
 	"slices"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"example.com/operator-workshop/06-kluster-digitalocean/internal/cloud"
 	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
 )
@@ -30,13 +27,13 @@ func wasProvisioned(cluster *cloud.Cluster) bool {
 	return hasRun(cluster) || cluster != nil && cluster.State == cloud.StateUpgrading
 }
 
-// isReady reports whether the Kluster is already Ready with its current spec. Once it is, missing machines don't change
-// that, because the autoscaler adds and removes machines, and the cloud replaces broken ones.
+// wasReady reports whether the cluster has matched the Kluster's current spec, and the operator has not had to change it
+// since. Then missing machines don't matter, because the autoscaler adds and removes machines, and the cloud replaces
+// broken ones. The condition Ready can't tell: an outage of the cloud or a pause also changes it.
 //
 //workshop:step 6.10b
-func isReady(kluster *klusterv1alpha1.Kluster) bool {
-	ready := meta.FindStatusCondition(kluster.Status.Conditions, klusterv1alpha1.ConditionReady)
-	return ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == kluster.Generation
+func wasReady(kluster *klusterv1alpha1.Kluster) bool {
+	return kluster.Status.ReadyGeneration == kluster.Generation
 }
 
 func ownerOf(kluster *klusterv1alpha1.Kluster) cloud.Owner {

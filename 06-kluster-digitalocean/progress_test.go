@@ -30,7 +30,7 @@ func TestProgress(t *testing.T) {
 		state cloud.State
 		// running is how many machines are running in the pool, which should have one.
 		running int
-		// ready means that the Kluster is Ready with its current spec. changing and upgrading mean that UpdatePools and
+		// ready means that the cluster has matched the current spec. changing and upgrading mean that UpdatePools and
 		// Upgrade report a change.
 		ready, changing, upgrading bool
 		wantReason                 string
@@ -38,25 +38,25 @@ func TestProgress(t *testing.T) {
 		// wantError means that act returns an error.
 		wantError bool
 	}{
-		"it is being made":                        {state: cloud.StateProvisioning, wantReason: "Provisioning", wantAfter: poll},
-		"it is in an unknown state":               {state: "thinking", wantReason: "Provisioning", wantAfter: poll},
-		"it is being upgraded":                    {state: cloud.StateUpgrading, running: 1, wantReason: "Updating", wantAfter: poll},
-		"it could not be made":                    {state: cloud.StateFailed, wantReason: "Failed", wantAfter: observe, wantError: true},
-		"someone deletes it":                      {state: cloud.StateDeleting, running: 1, wantReason: "Lost", wantError: true},
-		"someone has deleted it":                  {state: cloud.StateDeleted, wantReason: "Lost", wantError: true},
-		"it runs":                                 {state: cloud.StateRunning, running: 1, wantReason: "Running", wantAfter: observe},
-		"it runs with problems":                   {state: cloud.StateDegraded, running: 1, wantReason: "Degraded", wantError: true},
-		"a pool had to be changed":                {state: cloud.StateRunning, running: 1, changing: true, wantReason: "Updating", wantAfter: poll},
-		"the version had to be changed":           {state: cloud.StateRunning, running: 1, upgrading: true, wantReason: "Updating", wantAfter: poll},
-		"its machines aren't running yet":         {state: cloud.StateRunning, wantReason: "Updating", wantAfter: poll},
-		"a machine is replaced while it is Ready": {state: cloud.StateRunning, ready: true, wantReason: "Running", wantAfter: observe},
+		"it is being made":                {state: cloud.StateProvisioning, wantReason: "Provisioning", wantAfter: poll},
+		"it is in an unknown state":       {state: "thinking", wantReason: "Provisioning", wantAfter: poll},
+		"it is being upgraded":            {state: cloud.StateUpgrading, running: 1, wantReason: "Updating", wantAfter: poll},
+		"it could not be made":            {state: cloud.StateFailed, wantReason: "Failed", wantAfter: observe, wantError: true},
+		"someone deletes it":              {state: cloud.StateDeleting, running: 1, wantReason: "Lost", wantError: true},
+		"someone has deleted it":          {state: cloud.StateDeleted, wantReason: "Lost", wantError: true},
+		"it runs":                         {state: cloud.StateRunning, running: 1, wantReason: "Running", wantAfter: observe},
+		"it runs with problems":           {state: cloud.StateDegraded, running: 1, wantReason: "Degraded", wantError: true},
+		"a pool had to be changed":        {state: cloud.StateRunning, running: 1, changing: true, wantReason: "Updating", wantAfter: poll},
+		"the version had to be changed":   {state: cloud.StateRunning, running: 1, upgrading: true, wantReason: "Updating", wantAfter: poll},
+		"its machines aren't running yet": {state: cloud.StateRunning, wantReason: "Updating", wantAfter: poll},
+		"a machine is replaced":           {state: cloud.StateRunning, ready: true, wantReason: "Running", wantAfter: observe},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			kluster := recordedKluster()
 			if test.ready {
-				kluster.Status.Conditions = []metav1.Condition{{Type: klusterv1alpha1.ConditionReady, Status: metav1.ConditionTrue, ObservedGeneration: kluster.Generation}}
+				kluster.Status.ReadyGeneration = kluster.Generation
 			}
 			observed := observedCluster(test.state)
 			observed.cluster.Pools[0].Running = test.running
@@ -116,22 +116,22 @@ func TestUpdateOrder(t *testing.T) {
 	}
 }
 
-func TestIsReady(t *testing.T) {
+func TestWasReady(t *testing.T) {
 	tests := map[string]struct {
-		status     metav1.ConditionStatus
 		generation int64
 		want       bool
 	}{
-		"it is Ready":                  {status: metav1.ConditionTrue, generation: 3, want: true},
-		"it was, with an earlier spec": {status: metav1.ConditionTrue, generation: 2},
-		"it is not":                    {status: metav1.ConditionFalse, generation: 3},
+		"it was, with the current spec": {generation: 3, want: true},
+		"it was, with an earlier spec":  {generation: 2},
+		"it never was":                  {},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			kluster := storedKluster()
-			NewWithT(t).Expect(isReady(kluster)).To(BeFalse(), "a Kluster without conditions must not count as Ready")
-			kluster.Status.Conditions = []metav1.Condition{{Type: klusterv1alpha1.ConditionReady, Status: test.status, ObservedGeneration: test.generation}}
-			NewWithT(t).Expect(isReady(kluster)).To(Equal(test.want), "see isReady in compare.go")
+			kluster.Status.ReadyGeneration = test.generation
+			// The condition says nothing: it is False or Unknown, for example, during an outage and after it.
+			kluster.Status.Conditions = []metav1.Condition{{Type: klusterv1alpha1.ConditionReady, Status: metav1.ConditionUnknown, ObservedGeneration: 3}}
+			NewWithT(t).Expect(wasReady(kluster)).To(Equal(test.want), "see wasReady in compare.go")
 		})
 	}
 }

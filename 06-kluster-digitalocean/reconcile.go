@@ -237,7 +237,7 @@ func (c *controller) update(ctx context.Context, kluster *klusterv1alpha1.Kluste
 		return result{}, cloudError(err)
 	case cluster.State == cloud.StateDegraded:
 		return result{}, blocked(klusterv1alpha1.ReasonDegraded, "the cloud says that the cluster is degraded: %s", cluster.Message)
-	case changed || !isComplete(cluster) && !isReady(kluster):
+	case changed || !isComplete(cluster) && !wasReady(kluster):
 		return result{klusterv1alpha1.ReasonUpdating, "the cloud is changing node pools or version to match the spec", c.options.pollInterval}, nil
 	}
 	//workshop:until 6.12c return result{klusterv1alpha1.ReasonRunning, "the cluster is as the spec asks", c.options.observeInterval}, nil

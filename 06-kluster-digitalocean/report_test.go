@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"example.com/operator-workshop/06-kluster-digitalocean/internal/cloud"
 	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
 	klusterfake "example.com/operator-workshop/06-kluster-digitalocean/pkg/generated/clientset/versioned/fake"
 	"example.com/operator-workshop/doks"
@@ -74,6 +76,40 @@ func TestReport(t *testing.T) {
 			g.Expect(ready).To(HaveValue(HaveField("Reason", test.wantReason)))
 		})
 	}
+}
+
+// After an outage, a machine that is missing must not look like a change of the spec.
+func TestAMachineIsMissingAfterAnOutage(t *testing.T) {
+	g := NewWithT(t)
+	r := newTrial(t, storedKluster())
+	r.options.outageThreshold = 0
+	g.Expect(r.steps(t)).To(Succeed())
+	g.Expect(r.reason(t)).To(Equal(klusterv1alpha1.ReasonRunning))
+	g.Expect(r.cloud.AddFault(doks.Fault{Kind: doks.FaultUnavailable, Count: doks.Always})).To(Succeed())
+	g.Expect(r.steps(t)).NotTo(Succeed())
+	g.Expect(r.reason(t)).To(Equal(klusterv1alpha1.ReasonUnavailable))
+	r.cloud.ClearFaults()
+	r.openAccount = missingMachine(r.openAccount)
+	g.Expect(r.steps(t)).To(Succeed())
+	g.Expect(r.live(t).Status.NodePools).To(ConsistOf(HaveField("Running", BeZero())))
+	g.Expect(r.reason(t)).To(Equal(klusterv1alpha1.ReasonRunning), "see wasReady in compare.go")
+}
+
+// missingMachine makes each cluster that open's accounts find lack all machines.
+func missingMachine(open func(string) cloud.CloudProvider) func(string) cloud.CloudProvider {
+	return func(token string) cloud.CloudProvider { return withoutMachines{open(token)} }
+}
+
+type withoutMachines struct{ cloud.CloudProvider }
+
+func (w withoutMachines) Get(ctx context.Context, id string) (*cloud.Cluster, error) {
+	found, err := w.CloudProvider.Get(ctx, id)
+	if err == nil {
+		for i := range found.Pools {
+			found.Pools[i].Running = 0
+		}
+	}
+	return found, err
 }
 
 // An outage says nothing about the cluster, which is usually still running.

@@ -121,7 +121,7 @@ var _ = Describe("a Kluster stays Ready, without an event, while the cloud", fun
 		clock.Step(time.Minute)
 		expectMachines(wantCount)
 		eventually(ctx, func(g Gomega) {
-			g.Expect(eventsOf(ctx, g, kluster)).To(ConsistOf(klusterv1alpha1.ReasonProvisioning, klusterv1alpha1.ReasonRunning), "see isReady in compare.go")
+			g.Expect(eventsOf(ctx, g, kluster)).To(ConsistOf(klusterv1alpha1.ReasonProvisioning, klusterv1alpha1.ReasonRunning), "see wasReady in compare.go")
 		})
 	},
 		Entry("replaces a machine", func(pool *klusterv1alpha1.NodePool) { pool.Count = 2 }, replaceMachine, 2, SpecTimeout(specTimeout)),

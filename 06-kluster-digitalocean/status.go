@@ -82,6 +82,12 @@ func newStatus(kluster *klusterv1alpha1.Kluster, observed observation, next resu
 		status.NodePools = poolStatus(cluster.Pools)
 	}
 	switch next.reason {
+	case klusterv1alpha1.ReasonRunning:
+		status.ReadyGeneration = kluster.Generation
+	case klusterv1alpha1.ReasonUpdating:
+		status.ReadyGeneration = 0
+	}
+	switch next.reason {
 	case klusterv1alpha1.ReasonRunning, klusterv1alpha1.ReasonUpdating, klusterv1alpha1.ReasonDegraded:
 		if hasRun(observed.cluster) { // update has already written the kubeconfig
 			status.KubeconfigSecret = kubeconfigName(kluster)

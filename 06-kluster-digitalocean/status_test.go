@@ -166,6 +166,21 @@ func TestNewConditionsSayThatTheTokenWillGo(t *testing.T) {
 	g.Expect(message(&now)).To(ContainSubstring("deleted"), "the author of the Kluster may not know that the Secret was deleted")
 }
 
+func TestNewStatusRemembersTheReadyGeneration(t *testing.T) {
+	g := NewWithT(t)
+	kluster := recordedKluster()
+	report := func(reason string) int64 {
+		kluster.Status = *statusOf(t, kluster, observedCluster(cloud.StateRunning), result{reason: reason, message: "what happened"}, nil)
+		return kluster.Status.ReadyGeneration
+	}
+	g.Expect(report(klusterv1alpha1.ReasonProvisioning)).To(BeZero(), "the cluster has never matched the spec, see newStatus in status.go")
+	g.Expect(report(klusterv1alpha1.ReasonRunning)).To(Equal(kluster.Generation), "see newStatus in status.go")
+	for _, reason := range []string{klusterv1alpha1.ReasonUnavailable, klusterv1alpha1.ReasonPaused, klusterv1alpha1.ReasonDegraded, klusterv1alpha1.ReasonTokenRejected} {
+		g.Expect(report(reason)).To(Equal(kluster.Generation), "%s says nothing about whether the cluster has matched the spec, see newStatus in status.go", reason)
+	}
+	g.Expect(report(klusterv1alpha1.ReasonUpdating)).To(BeZero(), "the cluster is being changed, see newStatus in status.go")
+}
+
 func TestNewStatusIsStable(t *testing.T) {
 	g := NewWithT(t)
 	kluster := recordedKluster()

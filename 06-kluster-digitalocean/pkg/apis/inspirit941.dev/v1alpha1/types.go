@@ -319,6 +319,11 @@ type KlusterStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
+	// ReadyGeneration is the metadata.generation that the cluster has matched, with all machines running. The operator
+	// removes it when it has to change the cluster again.
+	// +optional
+	ReadyGeneration int64 `json:"readyGeneration,omitempty"`
+
 	// Conditions holds the conditions Ready, Provisioned and CredentialsReady.
 	// +optional
 	// +listType=map

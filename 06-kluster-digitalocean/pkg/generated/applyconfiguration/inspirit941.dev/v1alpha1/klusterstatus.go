@@ -32,6 +32,9 @@ type KlusterStatusApplyConfiguration struct {
 	NodePools []NodePoolStatusApplyConfiguration `json:"nodePools,omitempty"`
 	// ObservedGeneration is the metadata.generation that this status describes.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
+	// ReadyGeneration is the metadata.generation that the cluster has matched, with all machines running. The operator
+	// removes it when it has to change the cluster again.
+	ReadyGeneration *int64 `json:"readyGeneration,omitempty"`
 	// Conditions holds the conditions Ready, Provisioned and CredentialsReady.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
@@ -116,6 +119,14 @@ func (b *KlusterStatusApplyConfiguration) WithNodePools(values ...*NodePoolStatu
 // If called multiple times, the ObservedGeneration field is set to the value of the last call.
 func (b *KlusterStatusApplyConfiguration) WithObservedGeneration(value int64) *KlusterStatusApplyConfiguration {
 	b.ObservedGeneration = &value
+	return b
+}
+
+// WithReadyGeneration sets the ReadyGeneration field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ReadyGeneration field is set to the value of the last call.
+func (b *KlusterStatusApplyConfiguration) WithReadyGeneration(value int64) *KlusterStatusApplyConfiguration {
+	b.ReadyGeneration = &value
 	return b
 }
 
