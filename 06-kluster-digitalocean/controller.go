@@ -10,12 +10,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubeinformers "k8s.io/client-go/informers"
 	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
 	"example.com/operator-workshop/06-kluster-digitalocean/internal/cloud"
+	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
 	informers "example.com/operator-workshop/06-kluster-digitalocean/pkg/generated/informers/externalversions"
 	listers "example.com/operator-workshop/06-kluster-digitalocean/pkg/generated/listers/inspirit941.dev/v1alpha1"
 )
@@ -28,6 +30,9 @@ const (
 	lastRetry = 30 * time.Second
 	// cacheTimeout bounds how long the caches may take to fill. Without permission to list, they never do.
 	cacheTimeout = 2 * time.Minute
+	// retryGrowth is how many times --retry-interval a Kluster waits at most after terminal errors: by default, 10
+	// minutes.
+	retryGrowth = 20
 )
 
 // The permissions that the informers below need.
@@ -46,6 +51,7 @@ type controller struct {
 
 	klusterInformers informers.SharedInformerFactory
 	kubeInformers    kubeinformers.SharedInformerFactory
+	tokenInformers   metadatainformer.SharedInformerFactory
 	stopInformers    context.CancelFunc
 	handlers         []cache.DoneChecker
 
@@ -53,6 +59,8 @@ type controller struct {
 	// secrets lists only the operator's own Secrets, which hold the kubeconfigs.
 	secrets corelisters.SecretLister
 	queue   workqueue.TypedRateLimitingInterface[cache.ObjectName]
+	// retryDelays returns how long a Kluster waits after a terminal error: twice as long after each further one in a row.
+	retryDelays workqueue.TypedRateLimiter[cache.ObjectName]
 	// staleVersions maps a Kluster's key to the resource version that the operator's last write replaced.
 	staleVersions sync.Map
 	// missingSince maps a Kluster's key to the time when the operator first found its cluster missing in the cloud.
@@ -65,32 +73,54 @@ type controller struct {
 func newController(clients *clients, options options) (*controller, error) {
 	klusterInformers := informers.NewSharedInformerFactoryWithOptions(clients.kluster, options.resyncPeriod,
 		informers.WithNamespace(options.namespace), informers.WithTransform(stripManagedFields))
-	// Tokens are in other people's Secrets. The operator reads each one when it needs it, and caches none.
 	ownSecrets := func(list *metav1.ListOptions) { list.LabelSelector = managedByLabel + "=" + programName }
 	kubeInformers := kubeinformers.NewSharedInformerFactoryWithOptions(clients.kube, 0,
 		kubeinformers.WithNamespace(options.namespace), kubeinformers.WithTransform(stripManagedFields),
 		kubeinformers.WithTweakListOptions(ownSecrets))
+	// Tokens are in other people's Secrets. The operator reads each one when it needs it, and caches none: of these Secrets,
+	// the informer gets only the metadata.
+	withToken := func(list *metav1.ListOptions) { list.FieldSelector = "type=" + string(klusterv1alpha1.TokenSecretType) }
+	tokenInformers := metadatainformer.NewFilteredSharedInformerFactory(clients.metadata, 0, options.namespace, withToken)
 	klusterInformer := klusterInformers.Inspirit941().V1alpha1().Klusters()
 	secretInformer := kubeInformers.Core().V1().Secrets()
+	tokenInformer := tokenInformers.ForResource(secretsResource).Informer()
 
 	c := &controller{
 		options:          options,
 		clients:          clients,
 		klusterInformers: klusterInformers,
 		kubeInformers:    kubeInformers,
+		tokenInformers:   tokenInformers,
 		stopInformers:    func() {},
 		klusters:         klusterInformer.Lister(),
 		secrets:          secretInformer.Lister(),
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](options.firstRetry, lastRetry),
 			workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: queueName}),
+		retryDelays: newRetryDelays(options.retryInterval),
 	}
 	c.openAccount, c.disconnect = options.cloud.newConnector()
-	if err := c.handleEvents(klusterInformer.Informer(), secretInformer.Informer()); err != nil {
+	err := tokenInformer.SetTransform(stripAnnotations)
+	if err == nil {
+		err = c.handleEvents(klusterInformer.Informer(), secretInformer.Informer(), tokenInformer)
+	}
+	if err != nil {
 		c.queue.ShutDown()
 		return nil, err
 	}
 	return c, nil
+}
+
+func newRetryDelays(interval time.Duration) workqueue.TypedRateLimiter[cache.ObjectName] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](interval, retryGrowth*interval)
+}
+
+// stripAnnotations removes the annotations of a token's Secret: kubectl apply leaves a copy of the token in one of them.
+func stripAnnotations(object any) (any, error) {
+	if accessor, err := meta.Accessor(object); err == nil {
+		accessor.SetAnnotations(nil)
+	}
+	return stripManagedFields(object)
 }
 
 // stripManagedFields saves memory: nothing here reads the managed fields.
@@ -107,6 +137,7 @@ func (c *controller) start(ctx context.Context) error {
 	informing, c.stopInformers = context.WithCancel(context.WithoutCancel(ctx))
 	c.klusterInformers.StartWithContext(informing)
 	c.kubeInformers.StartWithContext(informing)
+	c.tokenInformers.Start(informing.Done())
 
 	ctx, cancel := context.WithTimeout(ctx, cacheTimeout)
 	defer cancel()
@@ -132,6 +163,7 @@ func (c *controller) stop() {
 	c.stopInformers()
 	c.klusterInformers.Shutdown()
 	c.kubeInformers.Shutdown()
+	c.tokenInformers.Shutdown()
 	c.disconnect()
 }
 

@@ -17,7 +17,7 @@ import (
 // This table shows what report in status.go does with a reconcile's error:
 //
 //	error                          in the status                          the next reconcile
-//	blockedError, terminal         immediately                            after requeueAfter, or --retry-interval
+//	blockedError, terminal         immediately                            after requeueAfter, or a wait that grows (retryAfter)
 //	blockedError, an outage        when it has lasted outageThreshold     with backoff
 //	blockedError, transient        immediately                            with backoff
 //	any other: the API server's    never                                  with backoff; if isExpected, without an error in the log
@@ -29,8 +29,8 @@ type blockedError struct {
 	credentials bool
 	// transient is the error to retry with backoff. It is nil for a terminal error: an early retry would not help.
 	transient error
-	// requeueAfter is how long the operator waits after a terminal error before it looks again. If it is zero, the
-	// operator waits for --retry-interval.
+	// requeueAfter is how long the operator waits after a terminal error before it looks again. If it is zero, the wait
+	// begins with --retry-interval, and doubles with each further error.
 	requeueAfter time.Duration
 }
 

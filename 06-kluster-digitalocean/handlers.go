@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/tools/cache"
@@ -12,9 +13,9 @@ import (
 	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
 )
 
-// handleEvents registers handlers that queue a Kluster's key when the Kluster or its Secret changes. The key doesn't
+// handleEvents registers handlers that queue a Kluster's key when the Kluster or one of its Secrets changes. The key doesn't
 // say what has changed: a worker reads the whole state, so it doesn't matter whether events are merged or repeated.
-func (c *controller) handleEvents(klusters, secrets cache.SharedIndexInformer) error {
+func (c *controller) handleEvents(klusters, secrets, tokens cache.SharedIndexInformer) error {
 	ofKlusters, err := klusters.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: c.klusterChanged,
 		// Resyncs also arrive as updates; they make up for missed changes.
@@ -32,7 +33,14 @@ func (c *controller) handleEvents(klusters, secrets cache.SharedIndexInformer) e
 	if err != nil {
 		return fmt.Errorf("register the event handler of Secrets: %w", err)
 	}
-	c.handlers = []cache.DoneChecker{ofKlusters.HasSyncedChecker(), ofSecrets.HasSyncedChecker()}
+	ofTokens, err := tokens.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    c.tokenChanged,
+		UpdateFunc: func(_, secret any) { c.tokenChanged(secret) },
+	})
+	if err != nil {
+		return fmt.Errorf("register the event handler of tokens: %w", err)
+	}
+	c.handlers = []cache.DoneChecker{ofKlusters.HasSyncedChecker(), ofSecrets.HasSyncedChecker(), ofTokens.HasSyncedChecker()}
 	return nil
 }
 
@@ -61,6 +69,27 @@ func (c *controller) secretChanged(object any) {
 	}
 	if owner := controllingKluster(secret); owner != nil {
 		c.queue.Add(cache.NewObjectName(secret.Namespace, owner.Name))
+	}
+}
+
+// tokenChanged queues the Klusters that name the Secret and wait after a terminal error, because a new token may be what
+// they need. The other Klusters use it in their next reconcile. They are not queued, because each Kluster that begins to
+// use a Secret also changes it.
+func (c *controller) tokenChanged(object any) {
+	secret := objectOf[*metav1.PartialObjectMetadata](object)
+	if secret == nil {
+		return
+	}
+	klusters, err := c.klusters.Klusters(secret.Namespace).List(labels.Everything())
+	if err != nil {
+		utilruntime.HandleError(fmt.Errorf("list the Klusters of namespace %s in the cache: %w", secret.Namespace, err))
+	}
+	for _, kluster := range klusters {
+		key := cache.MetaObjectToName(kluster)
+		if kluster.Spec.TokenSecret.Name == secret.Name && c.retryDelays.NumRequeues(key) > 0 {
+			c.retryDelays.Forget(key)
+			c.queue.Add(key)
+		}
 	}
 }
 

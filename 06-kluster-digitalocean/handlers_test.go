@@ -25,7 +25,7 @@ func newHandlers(t *testing.T, klusters ...*klusterv1alpha1.Kluster) *controller
 	}
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[cache.ObjectName]())
 	t.Cleanup(queue.ShutDown)
-	return &controller{options: defaultOptions(), klusters: listers.NewKlusterLister(index), queue: queue}
+	return &controller{options: defaultOptions(), klusters: listers.NewKlusterLister(index), queue: queue, retryDelays: newRetryDelays(defaultOptions().retryInterval)}
 }
 
 func TestHandlers(t *testing.T) {
@@ -114,6 +114,44 @@ func TestHandlers(t *testing.T) {
 	}
 }
 
+func TestATokenChanges(t *testing.T) {
+	tests := map[string]struct {
+		// name is the Secret's name, and waiting means that the Kluster waits after a terminal error.
+		name    string
+		waiting bool
+		want    int
+	}{
+		"a Kluster waits for it":               {name: "digitalocean", waiting: true, want: 1},
+		"a Kluster uses it, and all is well":   {name: "digitalocean"},
+		"a Kluster waits, and names another":   {name: "another", waiting: true},
+		"no Kluster waits, and none is queued": {name: "another"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			kluster := storedKluster()
+			key := cache.MetaObjectToName(kluster)
+			c := newHandlers(t, kluster)
+			if test.waiting {
+				c.retryDelays.When(key)
+			}
+			c.tokenChanged(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: kluster.Namespace, Name: test.name}})
+			g.Expect(c.queue.Len()).To(Equal(test.want), "see tokenChanged in handlers.go")
+			if test.want > 0 {
+				g.Expect(c.retryDelays.When(key)).To(Equal(c.options.retryInterval), "with a new token, the waits begin again, see tokenChanged in handlers.go")
+			}
+		})
+	}
+}
+
+func TestNoTokenIsCached(t *testing.T) {
+	g := NewWithT(t)
+	applied := map[string]string{corev1.LastAppliedConfigAnnotation: "the whole Secret"}
+	stripped, err := stripAnnotations(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "digitalocean", Annotations: applied}})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(stripped).To(HaveField("Annotations", BeEmpty()), "see stripAnnotations in controller.go")
+}
+
 func TestReconcileHasNothingToDo(t *testing.T) {
 	now := metav1.Now()
 	key := cache.MetaObjectToName(storedKluster())
@@ -154,12 +192,14 @@ func TestReconcileForgetsAKlusterThatIsGone(t *testing.T) {
 	c.staleVersions.Store(key, "30")
 	c.missingSince.Store(key, time.Now())
 	c.outageSince.Store(key, time.Now())
+	c.retryDelays.When(key)
 	_, err := c.reconcile(t.Context(), key)
 	g.Expect(err).NotTo(HaveOccurred(), "nothing is left to do, see reconcile in reconcile.go")
 	for name, remembered := range map[string]*sync.Map{"staleVersions": &c.staleVersions, "missingSince": &c.missingSince, "outageSince": &c.outageSince} {
 		_, found := remembered.Load(key)
 		g.Expect(found).To(BeFalse(), "%s still has the key of a Kluster that is gone, see reconcile in reconcile.go", name)
 	}
+	g.Expect(c.retryDelays.NumRequeues(key)).To(BeZero(), "see reconcile in reconcile.go")
 }
 
 func TestIsReleased(t *testing.T) {

@@ -30,8 +30,8 @@ type options struct {
 	// observeInterval is how often to observe a cluster that matches its spec, or that the cloud could not create, to
 	// detect changes in the cloud.
 	observeInterval time.Duration
-	// retryInterval is how long to wait before looking again after a terminal error. The operator watches only Klusters
-	// and its own Secrets, so usually no event announces that a person has fixed the problem.
+	// retryInterval is how long to wait before looking again after a terminal error; after further ones, the wait grows. No
+	// event announces that a person has fixed a problem in the cloud.
 	retryInterval time.Duration
 	// consistencyWindow is how long the cloud may take to show a new cluster, because it is eventually consistent.
 	consistencyWindow time.Duration
@@ -112,7 +112,7 @@ func (f *flags) bind(set *flag.FlagSet) {
 	set.DurationVar(&f.drainTimeout, "drain-timeout", f.drainTimeout, "how long work may go on after the signal to stop")
 	set.DurationVar(&f.pollInterval, "poll-interval", f.pollInterval, "how often to observe a cluster that the cloud is changing")
 	set.DurationVar(&f.observeInterval, "observe-interval", f.observeInterval, "how often to observe a cluster that needs no changes")
-	set.DurationVar(&f.retryInterval, "retry-interval", f.retryInterval, "how long to wait before looking again after an error that a person must fix")
+	set.DurationVar(&f.retryInterval, "retry-interval", f.retryInterval, "how long to wait before looking again after an error that a person must fix; doubled after each further one")
 	set.DurationVar(&f.consistencyWindow, "consistency-window", f.consistencyWindow, "how long the cloud may take to show a new cluster")
 	f.cloud.bind(set)
 }

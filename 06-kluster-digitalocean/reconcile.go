@@ -42,9 +42,7 @@ type result struct {
 func (c *controller) reconcile(ctx context.Context, key cache.ObjectName) (time.Duration, error) {
 	kluster, err := c.klusters.Klusters(key.Namespace).Get(key.Name)
 	if apierrors.IsNotFound(err) {
-		c.staleVersions.Delete(key)
-		c.missingSince.Delete(key)
-		c.outageSince.Delete(key)
+		c.forget(key)
 		return 0, nil
 	}
 	if err != nil {
@@ -84,6 +82,14 @@ func (c *controller) reconcile(ctx context.Context, key cache.ObjectName) (time.
 	//workshop:between 6.7a 6.11d return next.requeueAfter, err
 	//workshop:step 6.11d
 	return c.report(ctx, kluster, observed, next, err)
+}
+
+// forget deletes what the operator remembers about a Kluster that is gone.
+func (c *controller) forget(key cache.ObjectName) {
+	c.staleVersions.Delete(key)
+	c.missingSince.Delete(key)
+	c.outageSince.Delete(key)
+	c.retryDelays.Forget(key)
 }
 
 // paused is the result for a Kluster with the annotation that pauses it.
@@ -236,7 +242,7 @@ func (c *controller) update(ctx context.Context, kluster *klusterv1alpha1.Kluste
 	case err != nil:
 		return result{}, cloudError(err)
 	case cluster.State == cloud.StateDegraded:
-		return result{}, blocked(klusterv1alpha1.ReasonDegraded, "the cloud says that the cluster is degraded: %s", cluster.Message)
+		return result{klusterv1alpha1.ReasonDegraded, "the cloud says that the cluster is degraded: " + cluster.Message, c.options.retryInterval}, nil
 	case changed || !isComplete(cluster) && !wasReady(kluster):
 		return result{klusterv1alpha1.ReasonUpdating, "the cloud is changing node pools or version to match the spec", c.options.pollInterval}, nil
 	}

@@ -30,16 +30,22 @@ func TestReport(t *testing.T) {
 		err  error
 		// outage is how long the cloud has been unavailable.
 		outage time.Duration
+		// waits is how many terminal errors in a row came before, and changed means that the spec has changed since.
+		waits   int
+		changed bool
 
 		wantAfter time.Duration
 		wantErr   error
 		// wantReason is the reason of the condition Ready; "" means that the status is not written.
 		wantReason string
 	}{
-		"a result":                             {next: running, wantReason: "Running"},
+		"a result":                             {next: running, waits: 3, wantReason: "Running"},
 		"a result with a requeue time":         {next: result{"Updating", "wait", time.Minute}, wantAfter: time.Minute, wantReason: "Updating"},
 		"metadata or a Secret was written":     {},
 		"a terminal error":                     {err: blocked("NameTaken", "exists"), wantAfter: 30 * time.Second, wantReason: "NameTaken"},
+		"a third terminal error":               {err: blocked("NameTaken", "exists"), waits: 2, wantAfter: 2 * time.Minute, wantReason: "NameTaken"},
+		"a tenth terminal error":               {err: blocked("NameTaken", "exists"), waits: 9, wantAfter: 10 * time.Minute, wantReason: "NameTaken"},
+		"a terminal error with a new spec":     {err: blocked("Refused", "invalid"), waits: 9, changed: true, wantAfter: 30 * time.Second, wantReason: "Refused"},
 		"a terminal error with a requeue time": {err: &blockedError{reason: "Failed", message: "no", requeueAfter: time.Hour}, wantAfter: time.Hour, wantReason: "Failed"},
 		"the beginning of an outage":           {err: unavailable, wantErr: outage},
 		"an outage of 59 seconds":              {err: unavailable, outage: 59 * time.Second, wantErr: outage},
@@ -51,8 +57,14 @@ func TestReport(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			kluster := storedKluster()
+			if !test.changed {
+				kluster.Status.ObservedGeneration = kluster.Generation
+			}
 			now := time.Now()
 			c := newHandlers(t)
+			for range test.waits {
+				c.retryDelays.When(cache.MetaObjectToName(kluster))
+			}
 			c.options.clock = clocktesting.NewFakePassiveClock(now)
 			if test.outage > 0 {
 				c.outageSince.Store(cache.MetaObjectToName(kluster), now.Add(-test.outage))
@@ -74,6 +86,9 @@ func TestReport(t *testing.T) {
 				return
 			}
 			g.Expect(ready).To(HaveValue(HaveField("Reason", test.wantReason)))
+			if test.err == nil {
+				g.Expect(c.retryDelays.NumRequeues(cache.MetaObjectToName(kluster))).To(BeZero(), "the next terminal error is a first one again, see report in status.go")
+			}
 		})
 	}
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,7 +33,7 @@ func (c *controller) report(ctx context.Context, kluster *klusterv1alpha1.Kluste
 	case outage && c.outageTime(kluster) < c.options.outageThreshold:
 		return 0, blocking.transient // keep the last observation
 	case isBlocked:
-		next = result{blocking.reason, blocking.message, cmp.Or(blocking.requeueAfter, c.options.retryInterval)}
+		next = result{blocking.reason, blocking.message, c.retryAfter(kluster, blocking)}
 	case err != nil:
 		return 0, err
 	case next == result{}:
@@ -42,6 +41,9 @@ func (c *controller) report(ctx context.Context, kluster *klusterv1alpha1.Kluste
 	}
 	if !outage {
 		c.outageSince.Delete(cache.MetaObjectToName(kluster))
+	}
+	if !isBlocked {
+		c.retryDelays.Forget(cache.MetaObjectToName(kluster))
 	}
 	if err := c.updateStatus(ctx, kluster, newStatus(kluster, observed, next, blocking)); err != nil {
 		return 0, err
@@ -59,6 +61,19 @@ func (c *controller) report(ctx context.Context, kluster *klusterv1alpha1.Kluste
 func (c *controller) outageTime(kluster *klusterv1alpha1.Kluster) time.Duration {
 	since, _ := c.outageSince.LoadOrStore(cache.MetaObjectToName(kluster), c.options.clock.Now())
 	return c.options.clock.Since(since.(time.Time))
+}
+
+// retryAfter returns how long to wait after a terminal error. Usually, a person must fix something first, so the waits grow,
+// unless the error says how long to wait. A change of the spec or of the token's Secret (tokenChanged) starts over.
+func (c *controller) retryAfter(kluster *klusterv1alpha1.Kluster, blocking *blockedError) time.Duration {
+	if blocking.requeueAfter > 0 || blocking.transient != nil {
+		return blocking.requeueAfter
+	}
+	key := cache.MetaObjectToName(kluster)
+	if kluster.Status.ObservedGeneration != kluster.Generation {
+		c.retryDelays.Forget(key)
+	}
+	return c.retryDelays.When(key)
 }
 
 // newStatus computes the status from an observation and a result; blocking is nil unless the result comes from an

@@ -70,7 +70,7 @@ func TestNewConditions(t *testing.T) {
 		"the cluster matches the spec":     {observed: observedCluster(cloud.StateRunning), reason: "Running", wantReady: "True Running", wantProvisioned: "True Running", wantCredentials: "True TokenAccepted"},
 		"a pool is being changed":          {observed: observedCluster(cloud.StateRunning), reason: "Updating", wantReady: "False Updating", wantProvisioned: "True Running", wantCredentials: "True TokenAccepted"},
 		"an upgrade is in progress":        {observed: observedCluster(cloud.StateUpgrading), reason: "Updating", wantReady: "False Updating", wantProvisioned: "True Running", wantCredentials: "True TokenAccepted"},
-		"the cluster is degraded":          {observed: observedCluster(cloud.StateDegraded), blocking: blocked("Degraded", "slow"), wantReady: "False Degraded", wantProvisioned: "True Running", wantCredentials: "True TokenAccepted"},
+		"the cluster is degraded":          {observed: observedCluster(cloud.StateDegraded), reason: "Degraded", wantReady: "False Degraded", wantProvisioned: "True Running", wantCredentials: "True TokenAccepted"},
 		"the cluster has failed":           {observed: observedCluster(cloud.StateFailed), blocking: blocked("Failed", "no room"), wantReady: "False Failed", wantProvisioned: "False Provisioning", wantCredentials: "True TokenAccepted"},
 		"the cluster is being deleted":     {observed: observedCluster(cloud.StateRunning), reason: "Deleting", wantReady: "False Deleting", wantProvisioned: "True Running", wantCredentials: "True TokenAccepted"},
 		"the cluster is gone":              {observed: observation{account: "acme"}, reason: "Deleted", wantReady: "False Deleted", wantProvisioned: "False Deleted", wantCredentials: "True TokenAccepted"},

@@ -2,6 +2,7 @@ package main
 
 import (
 	"net/http"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -43,6 +44,18 @@ var _ = Describe("the token", func() {
 		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
 		expectCondition(kluster, klusterv1alpha1.ConditionCredentialsReady, metav1.ConditionTrue, klusterv1alpha1.ReasonTokenAccepted)
 		expectOneCluster(kluster)
+	}, SpecTimeout(specTimeout))
+
+	It("is tried as soon as it is corrected, even if the operator looks again only after an hour", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		setToken(ctx, namespace, wrongToken)
+		options := testOptions(namespace)
+		options.retryInterval = time.Hour
+		startOperator(options)
+		kluster := create(ctx, namespace, "shop")
+		expectReason(ctx, kluster, klusterv1alpha1.ReasonTokenRejected)
+		setToken(ctx, namespace, tokenFor(namespace))
+		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
 	}, SpecTimeout(specTimeout))
 
 	It("is not taken from a Secret of another type: any password could otherwise be sent to the cloud", func(ctx SpecContext) {
