@@ -49,7 +49,7 @@ func isHandedOver(kluster *klusterv1alpha1.Kluster, cluster *cloud.Cluster) bool
 
 // cloudSpec converts the Kluster's spec into the cloud's terms.
 func cloudSpec(kluster *klusterv1alpha1.Kluster) cloud.Spec {
-	spec := cloud.Spec{Name: kluster.Spec.Name, Region: kluster.Spec.Region, Version: kluster.Spec.Version}
+	spec := cloud.Spec{Name: kluster.Spec.Name, Origin: kluster.Namespace + "/" + kluster.Name, Region: kluster.Spec.Region, Version: kluster.Spec.Version}
 	for _, pool := range kluster.Spec.NodePools {
 		wanted := cloud.Pool{Name: pool.Name, Size: pool.Size, Count: int(pool.Count), Labels: pool.Labels}
 		for _, taint := range pool.Taints {

@@ -64,22 +64,23 @@ func (c *controller) isFinished(ctx context.Context, kluster *klusterv1alpha1.Kl
 	return len(protected) == 0, err
 }
 
-// release ends a deletion. It removes the Kluster's own finalizer last: if the operator dies before that, the next one
-// continues.
+// release ends a deletion. If a cluster may stay, it says so in an event, which tells people where to find it. It removes
+// the Kluster's own finalizer last: if the operator dies before that, the next one continues.
 //
 //workshop:step 6.13d
 func (c *controller) release(ctx context.Context, kluster *klusterv1alpha1.Kluster) error {
 	if err := c.unprotectSecrets(ctx, kluster, ""); err != nil {
 		return err
 	}
-	if err := c.removeFinalizer(ctx, kluster); err != nil {
-		return err
+	if mayHaveCluster(kluster) && kluster.Spec.DeletionPolicy == klusterv1alpha1.DeletionOrphan {
+		left := "may have a cluster"
+		if id := externalName(kluster); id != "" {
+			left = "keeps cluster " + id
+		}
+		c.recorder.Eventf(kluster, nil, corev1.EventTypeWarning, klusterv1alpha1.ReasonOrphaned, "Reconcile",
+			"account %s %s, with the tag %s: nothing in Kubernetes will delete it", externalAccount(kluster), left, ownerOf(kluster).Tag())
 	}
-	if id := externalName(kluster); id != "" && kluster.Spec.DeletionPolicy == klusterv1alpha1.DeletionOrphan {
-		c.recorder.Eventf(kluster, nil, corev1.EventTypeNormal, klusterv1alpha1.ReasonOrphaned, "Reconcile",
-			"cluster %s stays in the cloud, as spec.deletionPolicy asks", id)
-	}
-	return nil
+	return c.removeFinalizer(ctx, kluster)
 }
 
 // consistencyWindow returns how much longer a missing cluster may take to appear, or a duration of 0 or less if the

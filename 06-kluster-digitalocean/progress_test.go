@@ -321,17 +321,30 @@ func TestReleaseThatIsRefusedIsReported(t *testing.T) {
 
 func TestReleaseReportsAClusterThatStays(t *testing.T) {
 	g := NewWithT(t)
-	for policy, told := range map[klusterv1alpha1.DeletionPolicy]types.GomegaMatcher{
-		klusterv1alpha1.DeletionDelete: BeEmpty(),
-		klusterv1alpha1.DeletionOrphan: Receive(HavePrefix("Normal " + klusterv1alpha1.ReasonOrphaned)),
-	} {
-		kluster := recordedKluster()
-		kluster.Spec.DeletionPolicy = policy
-		r := newTrial(t, kluster)
+	warning := func(parts ...string) types.GomegaMatcher {
+		matchers := []types.GomegaMatcher{HavePrefix("Warning " + klusterv1alpha1.ReasonOrphaned), ContainSubstring("kluster-uid:uid-of-front"), ContainSubstring("acme")}
+		for _, part := range parts {
+			matchers = append(matchers, ContainSubstring(part))
+		}
+		return Receive(And(matchers...))
+	}
+	tests := map[string]struct {
+		kluster *klusterv1alpha1.Kluster
+		policy  klusterv1alpha1.DeletionPolicy
+		want    types.GomegaMatcher
+	}{
+		"the cluster is deleted":        {kluster: recordedKluster(), policy: klusterv1alpha1.DeletionDelete, want: BeEmpty()},
+		"the cluster stays":             {kluster: recordedKluster(), policy: klusterv1alpha1.DeletionOrphan, want: warning("id-of-front")},
+		"there may be a cluster":        {kluster: pendingKluster(), policy: klusterv1alpha1.DeletionOrphan, want: warning()},
+		"no cluster was ever requested": {kluster: storedKluster(), policy: klusterv1alpha1.DeletionOrphan, want: BeEmpty()},
+	}
+	for name, test := range tests {
+		test.kluster.Spec.DeletionPolicy = test.policy
+		r := newTrial(t, test.kluster)
 		recorder := events.NewFakeRecorder(1)
 		r.recorder = recorder
-		g.Expect(r.release(t.Context(), kluster)).To(Succeed())
-		g.Expect(recorder.Events).To(told, "deletionPolicy is %s, see release in deletion.go", policy)
+		g.Expect(r.release(t.Context(), test.kluster)).To(Succeed())
+		g.Expect(recorder.Events).To(test.want, "%s, see release in deletion.go", name)
 	}
 }
 

@@ -85,7 +85,7 @@ func TestCloudSpec(t *testing.T) {
 		{Name: "jobs", Size: "c-4", Autoscale: &klusterv1alpha1.Autoscale{MinNodes: 1, MaxNodes: 4}},
 	}
 	g.Expect(cloudSpec(kluster)).To(Equal(cloud.Spec{
-		Name: "front", Region: "fra1", Version: "1.36",
+		Name: "front", Origin: "shop/front", Region: "fra1", Version: "1.36",
 		Pools: []cloud.Pool{
 			{
 				Name: "web", Size: "c-2", Count: 3, Labels: map[string]string{"tier": "web"},

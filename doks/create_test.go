@@ -53,6 +53,8 @@ func TestRefusedCreates(t *testing.T) {
 		"a name with capitals":         {body(`name="Demo"`), 422, "validation error: name must consist of"},
 		"a name that ends with a dash": {body(`name="demo-"`), 422, "validation error: name must consist of"},
 		"a name of 64 letters":         {body(`name="` + strings.Repeat("a", 64) + `"`), 422, "validation error: name must consist of"},
+		"a tag with a dot":             {body(`tags=["a.b"]`), 422, "validation error: invalid tag"},
+		"a tag of 256 letters":         {body(`tags=["` + strings.Repeat("a", 256) + `"]`), 422, "validation error: invalid tag"},
 		"a name with a line feed":      {body(`name="demo\n"`), 422, "validation error: name must consist of"},
 		"an unknown region":            {body(`region="mars1"`), 422, "validation error: invalid region"},
 		"no region":                    {body("region="), 422, "validation error: invalid region"},

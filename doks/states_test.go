@@ -114,6 +114,7 @@ func TestRefusedRequestsForACluster(t *testing.T) {
 		"an update without a name":         {"PUT", "", `{}`, "name is required"},
 		"a name that is taken":             {"PUT", "", `{"name":"other"}`, "a cluster with this name already exists"},
 		"other settings, but no name":      {"PUT", "", settingsOn, "name is required"},
+		"an invalid tag":                   {"PUT", "", `{"name":"demo","tags":["a b"]}`, "validation error: invalid tag"},
 		"high availability switched off":   {"PUT", "", `{"name":"demo","ha":false}`, "cannot be disabled"},
 		"an unknown day":                   {"PUT", "", `{"name":"demo","maintenance_policy":{"day":"x"}}`, "maintenance policy day"},
 		"an upgrade to an unknown version": {"POST", "/upgrade", `{"version":"9.9"}`, "invalid version slug"},

@@ -13,6 +13,9 @@ import (
 // clusterName matches a DNS label.
 var clusterName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 
+// tagName matches a valid tag ("Create a New Tag" in DigitalOcean's API reference).
+var tagName = regexp.MustCompile(`^[a-zA-Z0-9_:-]{1,255}$`)
+
 const (
 	longestPoolName = 55
 	nameTaken       = "a cluster with this name already exists"
@@ -26,6 +29,7 @@ func (e *Emulator) checkCreate(wanted createRequest) string {
 		func() string { return checkName(wanted.Name) },
 		func() string { return checkPlace(wanted) },
 		func() string { return checkPools(wanted.NodePools) },
+		func() string { return checkTags(wanted.Tags) },
 		wanted.check,
 		// A failed cluster's name is still taken, and so is a deleted cluster's until its deletion ends.
 		func() string { return e.checkFree(wanted.Name, nil) },
@@ -44,6 +48,15 @@ func checkName(name string) string {
 	}
 	if !clusterName.MatchString(name) {
 		return badName
+	}
+	return ""
+}
+
+func checkTags(tags []string) string {
+	for _, tag := range tags {
+		if !tagName.MatchString(tag) {
+			return "validation error: invalid tag"
+		}
 	}
 	return ""
 }
@@ -107,6 +120,11 @@ func (e *Emulator) checkUpdate(found *cluster, wanted updateRequest) string {
 	}
 	if message := wanted.check(); message != "" {
 		return message
+	}
+	if wanted.Tags != nil {
+		if message := checkTags(*wanted.Tags); message != "" {
+			return message
+		}
 	}
 	return e.checkFree(wanted.Name, found)
 }

@@ -23,7 +23,7 @@ type CloudProvider interface { //nolint:revive // the usual name of such an inte
 	// cluster. A cluster that the cloud has shown before is then gone for good; a new one may appear only after a
 	// while.
 	Get(ctx context.Context, id string) (*Cluster, error)
-	// Create creates a cluster with the owner's tag, in a single request. It returns NameTaken if the account already
+	// Create creates a cluster with the owner's tag and the spec's origin, in a single request. It returns NameTaken if the account already
 	// has a cluster with that name, no matter who owns it, even if the list doesn't show it yet. Of two concurrent
 	// calls with the same name, only one takes effect.
 	Create(ctx context.Context, owner Owner, spec Spec) (*Cluster, error)
@@ -54,6 +54,9 @@ func (o Owner) Tag() string { return OwnerTagPrefix + o.UID }
 // Spec describes a new cluster.
 type Spec struct {
 	Name, Region string
+	// Origin is the Kluster's namespace and name, separated by a slash. The cloud shows it to people. It proves nothing:
+	// only the owner's tag does.
+	Origin string
 	// Version is a slug, a minor version, or "latest".
 	Version string
 	Pools   []Pool
@@ -65,6 +68,9 @@ type Cluster struct {
 	// Owners are the owners that the cluster's tags name: exactly one if Create made the cluster, unless someone has
 	// changed the tags.
 	Owners []Owner
+	// Origin is the origin in the spec with which the cluster was created, perhaps shortened, or "" if someone has removed
+	// it.
+	Origin string
 	// Version is the slug of the version that the cluster runs, or will run once it is created. It is set in every
 	// state.
 	Version string

@@ -156,7 +156,7 @@ func (a *Account) Create(ctx context.Context, owner cloud.Owner, spec cloud.Spec
 		Name:        spec.Name,
 		RegionSlug:  spec.Region,
 		VersionSlug: spec.Version,
-		Tags:        []string{owner.Tag()},
+		Tags:        []string{owner.Tag(), originTag(spec.Origin)},
 	}
 	for _, pool := range spec.Pools {
 		request.NodePools = append(request.NodePools, newPool(pool))
@@ -175,6 +175,20 @@ func (a *Account) Create(ctx context.Context, owner cloud.Owner, spec cloud.Spec
 		return nil, fmt.Errorf("create cluster %s: %w", spec.Name, unintelligible)
 	}
 	return root.Cluster.translate()
+}
+
+const (
+	originTagPrefix = "kluster:"
+	// maxTagLength is the API's limit.
+	maxTagLength = 255
+)
+
+// originTag returns a tag such as kluster:NAMESPACE:NAME. Tags consist of letters, digits, colons, dashes and underscores
+// ("Create a New Tag" in DigitalOcean's API reference), and names in Kubernetes contain no underscores, so an underscore
+// replaces each dot.
+func originTag(origin string) string {
+	tag := originTagPrefix + strings.NewReplacer("/", ":", ".", "_").Replace(origin)
+	return tag[:min(len(tag), maxTagLength)]
 }
 
 // Upgrade implements cloud.CloudProvider. Every patch satisfies its minor version, and every version satisfies
@@ -274,6 +288,9 @@ func (c *cluster) translate() (*cloud.Cluster, error) {
 	for _, tag := range c.Tags {
 		if uid, found := strings.CutPrefix(tag, cloud.OwnerTagPrefix); found {
 			translated.Owners = append(translated.Owners, cloud.Owner{UID: uid})
+		}
+		if origin, found := strings.CutPrefix(tag, originTagPrefix); found {
+			translated.Origin = strings.NewReplacer(":", "/", "_", ".").Replace(origin)
 		}
 	}
 	for _, pool := range c.NodePools {

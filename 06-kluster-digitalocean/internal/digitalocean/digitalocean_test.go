@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,6 +17,9 @@ import (
 	"example.com/operator-workshop/06-kluster-digitalocean/internal/digitalocean"
 	"example.com/operator-workshop/doks"
 )
+
+// maxTag is the length of the longest tag.
+const maxTag = 255
 
 const (
 	token         = "dop-v1-full"
@@ -78,7 +82,7 @@ func TestCreate(t *testing.T) {
 	made, err := account.Create(t.Context(), cloud.Owner{UID: "owner"}, newSpec("shop"))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(made).NotTo(BeNil(), "see Create in digitalocean.go")
-	g.Expect(api.Clusters()).To(ConsistOf(And(HaveField("ID", made.ID), HaveField("Name", "shop"), HaveField("Tags", ContainElement("kluster-uid:owner")))))
+	g.Expect(api.Clusters()).To(ConsistOf(And(HaveField("ID", made.ID), HaveField("Name", "shop"), HaveField("Tags", ContainElements("kluster-uid:owner", "kluster:front:shop")))))
 	g.Expect(made.Pools).To(ConsistOf(And(HaveField("Name", "web"), HaveField("Size", "s-2vcpu-4gb"), HaveField("Count", 1))))
 
 	_, err = account.Create(t.Context(), cloud.Owner{UID: "another"}, newSpec("shop"))
@@ -89,6 +93,28 @@ func TestCreate(t *testing.T) {
 	g.Expect(cloud.Is(err, cloud.Refused)).To(BeTrue(), "there is no such version; found: %v", err)
 	_, err = answering(t, `{"kubernetes_cluster":null}`).Create(t.Context(), cloud.Owner{UID: "owner"}, newSpec("shop"))
 	g.Expect(cloud.Is(err, cloud.Unavailable)).To(BeTrue(), "the answer holds no cluster; found: %v, see Create in digitalocean.go", err)
+}
+
+// The emulator refuses any tag that the API would refuse.
+func TestTheTagShowsTheOrigin(t *testing.T) {
+	long := strings.Repeat("x", 63) + "/" + strings.Repeat("y", 242)
+	tests := map[string]struct{ origin, want string }{
+		"a namespace and a name":  {origin: "shop/front", want: "shop/front"},
+		"a name with dots":        {origin: "shop/front.eu-1.example", want: "shop/front.eu-1.example"},
+		"the longest valid names": {origin: long, want: long[:maxTag-len("kluster:")]},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			_, base := serve(t)
+			account := digitalocean.New(token, base, http.DefaultTransport)
+			spec := newSpec("shop")
+			spec.Origin = test.origin
+			made, err := account.Create(t.Context(), cloud.Owner{UID: "owner"}, spec)
+			g.Expect(err).NotTo(HaveOccurred(), "see originTag in digitalocean.go")
+			g.Expect(made).To(HaveValue(And(HaveField("Origin", test.want), HaveField("Owners", ConsistOf(cloud.Owner{UID: "owner"})))))
+		})
+	}
 }
 
 func TestCreateNeedsTheAPI(t *testing.T) {
@@ -374,7 +400,7 @@ func serving(t *testing.T, handle http.HandlerFunc) *digitalocean.Account {
 
 // newSpec returns a spec that the emulator accepts.
 func newSpec(name string) cloud.Spec {
-	return cloud.Spec{Name: name, Region: "fra1", Version: "1.36.5-do.1", Pools: []cloud.Pool{{Name: "web", Size: "s-2vcpu-4gb", Count: 1}}}
+	return cloud.Spec{Name: name, Origin: "front/" + name, Region: "fra1", Version: "1.36.5-do.1", Pools: []cloud.Pool{{Name: "web", Size: "s-2vcpu-4gb", Count: 1}}}
 }
 
 // serve starts an emulator. Its clusters are ready immediately, unless a function changes the options.

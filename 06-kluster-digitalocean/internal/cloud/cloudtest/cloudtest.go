@@ -27,7 +27,7 @@ type World struct {
 	Neighbour cloud.CloudProvider
 	// Tokens lists all tokens. No error may contain one.
 	Tokens []string
-	// Spec is a spec that the cloud accepts. It has one pool without labels, taints or autoscale. Its version is a
+	// Spec is a spec that the cloud accepts. It has an origin, and one pool without labels, taints or autoscale. Its version is a
 	// slug.
 	Spec cloud.Spec
 	// OtherSize is another machine size that the cloud has.

@@ -24,6 +24,7 @@ func testFind(t *testing.T, world World) {
 		g.Expect(each.Version).To(gomega.Equal(world.Spec.Version), "the version must be that of the spec in every state, also in %q", each.State)
 		g.Expect(wishes(each.Pools)).To(gomega.Equal(world.Spec.Pools), "the pools must be those of the spec in every state, also in %q", each.State)
 		g.Expect(each.Owners).To(gomega.Equal([]cloud.Owner{owner}))
+		g.Expect(each.Origin).To(gomega.Equal(world.Spec.Origin), "the cloud must show people which Kluster the cluster belongs to")
 	}
 	found, err = world.Account.Find(t.Context(), other)
 	g.Expect(err).NotTo(gomega.HaveOccurred())

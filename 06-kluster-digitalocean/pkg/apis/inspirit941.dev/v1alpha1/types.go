@@ -84,7 +84,7 @@ const (
 	ReasonNotOwned = "NotOwned"
 	// ReasonPaused: PausedAnnotation makes the operator leave the Kluster and its cluster alone.
 	ReasonPaused = "Paused"
-	// ReasonOrphaned: the Kluster is deleted, but its cluster stays. This reason occurs only in an event.
+	// ReasonOrphaned: the Kluster is deleted, but its cluster stays, if it has one. This reason occurs only in an event.
 	ReasonOrphaned = "Orphaned"
 	// ReasonNameTaken: the account has a cluster named spec.name, and the operator finds none with this Kluster's tag.
 	// For a moment, it may be the Kluster's own new cluster, which the cloud's list does not show yet.
