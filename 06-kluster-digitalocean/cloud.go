@@ -97,7 +97,7 @@ type tokenState struct {
 	limiter *rate.Limiter
 
 	mutex sync.Mutex
-	// pausedUntil is the end of the pause that the cloud asked for with Retry-After.
+	// pausedUntil is the end of the pause that the cloud asked for with a 429.
 	pausedUntil time.Time
 	// identity is the account that the token belongs to, or "" if it is still unknown.
 	identity string
@@ -120,6 +120,10 @@ func (t *tokenState) pauseLeft() time.Duration {
 
 // wait blocks until another request may be sent. During a pause, it returns an error instead, so that the worker can
 // reconcile Klusters with other tokens. It also returns an error if ctx ends first, or if its deadline is too early.
+//
+// Without a pause, blocking is better than requeueing. It is short: a worker sends one request at a time, so at most
+// --workers requests are ahead, by default for two seconds. And a reconcile that had to begin again for each request
+// might never reach its last one, because other Klusters would use up the budget for their first ones.
 func (t *tokenState) wait(ctx context.Context) error {
 	if left := t.pauseLeft(); left > 0 {
 		return &rateLimitedError{left: left}
@@ -190,7 +194,7 @@ func (t *limitedTransport) RoundTrip(request *http.Request) (*http.Response, err
 	if err == nil {
 		code = strconv.Itoa(response.StatusCode)
 		if response.StatusCode == http.StatusTooManyRequests {
-			t.token.pause(digitalocean.RetryAfter(response.Header))
+			t.token.pause(digitalocean.RetryAfter(response.Header, time.Now()))
 		}
 	}
 	cloudRequests.WithLabelValues(request.Method, code).Inc()

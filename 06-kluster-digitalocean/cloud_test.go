@@ -12,6 +12,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"example.com/operator-workshop/06-kluster-digitalocean/internal/cloud"
+	"example.com/operator-workshop/doks"
 )
 
 func TestAPauseAppliesToOneToken(t *testing.T) {
@@ -39,6 +40,27 @@ func TestAPauseAppliesToOneToken(t *testing.T) {
 	_, err = open("two").Identity(t.Context())
 	g.Expect(cloud.Is(err, cloud.Busy)).To(BeTrue(), "another token must have a budget of its own, found: %v", err)
 	g.Expect(requests.Load()).To(BeEquivalentTo(2))
+}
+
+func TestTheHourlyLimitCausesAPause(t *testing.T) {
+	g := NewWithT(t)
+	emulator, err := doks.New(doks.Options{Tokens: []string{"one"}, RequestsPerHour: 1})
+	g.Expect(err).NotTo(HaveOccurred())
+	server := httptest.NewServer(emulator)
+	defer server.Close()
+	options := cloudOptions{url: server.URL, qps: 1000, burst: 1000}
+	open, disconnect := options.newConnector()
+	defer disconnect()
+	account := open("one")
+	_, err = account.Find(t.Context(), cloud.Owner{UID: "any"})
+	g.Expect(err).NotTo(HaveOccurred())
+	_, err = account.Find(t.Context(), cloud.Owner{UID: "any"})
+	g.Expect(cloud.Is(err, cloud.Busy)).To(BeTrue(), "found: %v", err)
+	_, err = account.Find(t.Context(), cloud.Owner{UID: "any"})
+	wait, unsent := errors.AsType[*rateLimitedError](err)
+	g.Expect(unsent).To(BeTrue(), "the header ratelimit-reset says when the hour is over, see RetryAfter in request.go, found: %v", err)
+	g.Expect(wait.left).To(BeNumerically("~", time.Hour, time.Minute))
+	g.Expect(emulator.Journal()).To(HaveLen(2))
 }
 
 // The limits are those for a token in the section "Rate Limit" of DigitalOcean's API reference.

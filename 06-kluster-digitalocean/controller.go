@@ -59,7 +59,8 @@ type controller struct {
 	// secrets lists only the operator's own Secrets, which hold the kubeconfigs.
 	secrets corelisters.SecretLister
 	queue   workqueue.TypedRateLimitingInterface[cache.ObjectName]
-	// retryDelays returns how long a Kluster waits after a terminal error: twice as long after each further one in a row.
+	// retryDelays returns how long a Kluster waits after a terminal error: twice as long after each further one in a
+	// row.
 	retryDelays workqueue.TypedRateLimiter[cache.ObjectName]
 	// staleVersions maps a Kluster's key to the resource version that the operator's last write replaced.
 	staleVersions sync.Map
@@ -77,8 +78,8 @@ func newController(clients *clients, options options) (*controller, error) {
 	kubeInformers := kubeinformers.NewSharedInformerFactoryWithOptions(clients.kube, 0,
 		kubeinformers.WithNamespace(options.namespace), kubeinformers.WithTransform(stripManagedFields),
 		kubeinformers.WithTweakListOptions(ownSecrets))
-	// Tokens are in other people's Secrets. The operator reads each one when it needs it, and caches none: of these Secrets,
-	// the informer gets only the metadata.
+	// Tokens are in other people's Secrets. The operator reads each one when it needs it, and caches none: of these
+	// Secrets, the informer gets only the metadata.
 	withToken := func(list *metav1.ListOptions) { list.FieldSelector = "type=" + string(klusterv1alpha1.TokenSecretType) }
 	tokenInformers := metadatainformer.NewFilteredSharedInformerFactory(clients.metadata, 0, options.namespace, withToken)
 	klusterInformer := klusterInformers.Inspirit941().V1alpha1().Klusters()
@@ -115,7 +116,8 @@ func newRetryDelays(interval time.Duration) workqueue.TypedRateLimiter[cache.Obj
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](interval, retryGrowth*interval)
 }
 
-// stripAnnotations removes the annotations of a token's Secret: kubectl apply leaves a copy of the token in one of them.
+// stripAnnotations removes the annotations of a token's Secret: kubectl apply leaves a copy of the token in one of
+// them.
 func stripAnnotations(object any) (any, error) {
 	if accessor, err := meta.Accessor(object); err == nil {
 		accessor.SetAnnotations(nil)

@@ -17,7 +17,7 @@ import (
 // This table shows what report in status.go does with a reconcile's error:
 //
 //	error                          in the status                          the next reconcile
-//	blockedError, terminal         immediately                            after requeueAfter, or a wait that grows (retryAfter)
+//	blockedError, terminal         immediately                            after requeueAfter, or retryAfter, which grows
 //	blockedError, an outage        when it has lasted outageThreshold     with backoff
 //	blockedError, transient        immediately                            with backoff
 //	any other: the API server's    never                                  with backoff; if isExpected, without an error in the log
@@ -80,9 +80,9 @@ func notOurs(kluster *klusterv1alpha1.Kluster, cluster *cloud.Cluster) error {
 // earlier refusal. If the two differed, a pause would change the status twice.
 const rateMessage = "the cloud limits the rate of requests"
 
-// cloudError translates the error of a request to the cloud. A rateLimitedError means that the request was not sent, and
-// any other error that is not a *cloud.Error that no valid response arrived. NotFound is transient here: it may be about
-// a node pool, or about something that the cloud does not show yet. The next observation of the cluster decides.
+// cloudError translates the error of a request to the cloud. A rateLimitedError means that the request was not sent,
+// and any other error that is not a *cloud.Error that no valid response arrived. NotFound is transient here: it may be
+// about a node pool, or about something that the cloud does not show yet. The next observation of the cluster decides.
 //
 //workshop:step 6.8b
 func cloudError(err error) error {
@@ -106,8 +106,8 @@ func cloudError(err error) error {
 	return &blockedError{reason: klusterv1alpha1.ReasonUnavailable, message: message, transient: err}
 }
 
-// isExpected reports whether the error is part of normal operation: the cache lags behind, another client was faster, or
-// a request waits for the cloud's rate limit. The operator retries, and logs such an error only with -v=4.
+// isExpected reports whether the error is part of normal operation: the cache lags behind, another client was faster,
+// or a request waits for the cloud's rate limit. The operator retries, and logs such an error only with -v=4.
 func isExpected(err error) bool {
 	if _, limited := errors.AsType[*rateLimitedError](err); limited {
 		return true

@@ -13,8 +13,9 @@ import (
 	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
 )
 
-// handleEvents registers handlers that queue a Kluster's key when the Kluster or one of its Secrets changes. The key doesn't
-// say what has changed: a worker reads the whole state, so it doesn't matter whether events are merged or repeated.
+// handleEvents registers handlers that queue a Kluster's key when the Kluster or one of its Secrets changes. The key
+// doesn't say what has changed: a worker reads the whole state, so it doesn't matter whether events are merged or
+// repeated.
 func (c *controller) handleEvents(klusters, secrets, tokens cache.SharedIndexInformer) error {
 	ofKlusters, err := klusters.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: c.klusterChanged,
@@ -72,9 +73,9 @@ func (c *controller) secretChanged(object any) {
 	}
 }
 
-// tokenChanged queues the Klusters that name the Secret and wait after a terminal error, because a new token may be what
-// they need. The other Klusters use it in their next reconcile. They are not queued, because each Kluster that begins to
-// use a Secret also changes it.
+// tokenChanged queues the Klusters that name the Secret and wait after a terminal error, because a new token may be
+// what they need. The other Klusters use it in their next reconcile. They are not queued, because each Kluster that
+// begins to use a Secret also changes it.
 func (c *controller) tokenChanged(object any) {
 	secret := objectOf[*metav1.PartialObjectMetadata](object)
 	if secret == nil {

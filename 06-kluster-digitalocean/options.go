@@ -30,16 +30,16 @@ type options struct {
 	// observeInterval is how often to observe a cluster that matches its spec, or that the cloud could not create, to
 	// detect changes in the cloud.
 	observeInterval time.Duration
-	// retryInterval is how long to wait before looking again after a terminal error; after further ones, the wait grows. No
-	// event announces that a person has fixed a problem in the cloud.
+	// retryInterval is how long to wait before looking again after a terminal error; after further ones, the wait
+	// grows. No event announces that a person has fixed a problem in the cloud.
 	retryInterval time.Duration
 	// consistencyWindow is how long the cloud may take to show a new cluster, because it is eventually consistent.
 	consistencyWindow time.Duration
 	// firstRetry is how long to wait after the first of several failures in a row. A change of a Kluster queues it
 	// immediately, so this is mostly for requests to the cloud, which a second request after milliseconds doesn't help.
 	firstRetry time.Duration
-	// outageThreshold is how long the cloud must have been unavailable before the status shows it. Most outages are over
-	// within a minute, and they say nothing about the cluster, which keeps running.
+	// outageThreshold is how long the cloud must have been unavailable before the status shows it. Most outages are
+	// over within a minute, and they say nothing about the cluster, which keeps running.
 	outageThreshold time.Duration
 	// clock tells the time for the create intent, the consistency window, outages and the expiry of credentials.
 	clock clock.PassiveClock

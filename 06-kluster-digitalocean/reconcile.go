@@ -140,8 +140,8 @@ func findCluster(ctx context.Context, account cloud.CloudProvider, kluster *klus
 	}
 	//workshop:until 6.9b return recorded, nil
 	//workshop:step 6.9b
-	// The response to a create request can get lost, and with it the ID. But the request contains a tag with the Kluster's
-	// UID, so search for the tag.
+	// The response to a create request can get lost, and with it the ID. But the request contains a tag with the
+	// Kluster's UID, so search for the tag.
 	tagged, err := account.Find(ctx, ownerOf(kluster))
 	//workshop:step 6.9b
 	return cmp.Or(tagged, recorded), err
@@ -181,10 +181,11 @@ func (c *controller) act(ctx context.Context, kluster *klusterv1alpha1.Kluster, 
 //workshop:step 6.9a
 func (c *controller) create(ctx context.Context, kluster *klusterv1alpha1.Kluster, observed observation) (result, error) {
 	//workshop:step 6.9c
-	// Record the create intent before the first request. So a later reconcile, perhaps in another replica, knows that the
-	// cloud may have a cluster even if the response never arrives. The intent is not a lock: if there is no response, and
-	// no cluster has the tag, the operator sends the request again. If the first request did take effect, and the cloud
-	// does not show the cluster yet, the second one fails with NameTaken, because names are unique in an account.
+	// Record the create intent before the first request. So a later reconcile, perhaps in another replica, knows that
+	// the cloud may have a cluster even if the response never arrives. The intent is not a lock: if there is no
+	// response, and no cluster has the tag, the operator sends the request again. If the first request did take effect,
+	// and the cloud does not show the cluster yet, the second one fails with NameTaken, because names are unique in an
+	// account.
 	if kluster.Annotations[klusterv1alpha1.CreatePendingAnnotation] == "" {
 		return result{}, c.recordCreatePending(ctx, kluster, observed.account)
 	}

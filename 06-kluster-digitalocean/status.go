@@ -63,8 +63,9 @@ func (c *controller) outageTime(kluster *klusterv1alpha1.Kluster) time.Duration 
 	return c.options.clock.Since(since.(time.Time))
 }
 
-// retryAfter returns how long to wait after a terminal error. Usually, a person must fix something first, so the waits grow,
-// unless the error says how long to wait. A change of the spec or of the token's Secret (tokenChanged) starts over.
+// retryAfter returns how long to wait after a terminal error. Usually, a person must fix something first, so the waits
+// grow, unless the error says how long to wait. A change of the spec or of the token's Secret (tokenChanged) starts
+// over.
 func (c *controller) retryAfter(kluster *klusterv1alpha1.Kluster, blocking *blockedError) time.Duration {
 	if blocking.requeueAfter > 0 || blocking.transient != nil {
 		return blocking.requeueAfter
@@ -164,8 +165,8 @@ func credentialsCondition(kluster *klusterv1alpha1.Kluster, observed observation
 }
 
 // provisionedCondition keeps the condition True until the Kluster is deleted and its cluster is gone: the condition
-// says that the cluster has run, not that it is still running. Once the cluster is gone, the condition stays as it is. The
-// function returns nil if no cluster was requested, or if the Kluster is paused.
+// says that the cluster has run, not that it is still running. Once the cluster is gone, the condition stays as it is.
+// The function returns nil if no cluster was requested, or if the Kluster is paused.
 //
 //workshop:step 6.11b
 func provisionedCondition(kluster *klusterv1alpha1.Kluster, observed observation, next result) *metav1.Condition {

@@ -23,9 +23,9 @@ type CloudProvider interface { //nolint:revive // the usual name of such an inte
 	// cluster. A cluster that the cloud has shown before is then gone for good; a new one may appear only after a
 	// while.
 	Get(ctx context.Context, id string) (*Cluster, error)
-	// Create creates a cluster with the owner's tag and the spec's origin, in a single request. It returns NameTaken if the account already
-	// has a cluster with that name, no matter who owns it, even if the list doesn't show it yet. Of two concurrent
-	// calls with the same name, only one takes effect.
+	// Create creates a cluster with the owner's tag and the spec's origin, in a single request. It returns NameTaken if
+	// the account already has a cluster with that name, no matter who owns it, even if the list doesn't show it yet. Of
+	// two concurrent calls with the same name, only one takes effect.
 	Create(ctx context.Context, owner Owner, spec Spec) (*Cluster, error)
 	// UpdatePools makes the node pools of a running cluster match the given ones, and returns whether it had to change
 	// any. It returns Refused if an existing pool has machines of another size.
@@ -54,8 +54,8 @@ func (o Owner) Tag() string { return OwnerTagPrefix + o.UID }
 // Spec describes a new cluster.
 type Spec struct {
 	Name, Region string
-	// Origin is the Kluster's namespace and name, separated by a slash. The cloud shows it to people. It proves nothing:
-	// only the owner's tag does.
+	// Origin is the Kluster's namespace and name, separated by a slash. The cloud shows it to people. It proves
+	// nothing: only the owner's tag does.
 	Origin string
 	// Version is a slug, a minor version, or "latest".
 	Version string
@@ -68,8 +68,8 @@ type Cluster struct {
 	// Owners are the owners that the cluster's tags name: exactly one if Create made the cluster, unless someone has
 	// changed the tags.
 	Owners []Owner
-	// Origin is the origin in the spec with which the cluster was created, perhaps shortened, or "" if someone has removed
-	// it.
+	// Origin is the origin in the spec with which the cluster was created, perhaps shortened, or "" if someone has
+	// removed it.
 	Origin string
 	// Version is the slug of the version that the cluster runs, or will run once it is created. It is set in every
 	// state.
@@ -141,7 +141,8 @@ const (
 	NameTaken Problem = "name taken"
 	// Unauthorized: the token is wrong, or lacks the permission for this request.
 	Unauthorized Problem = "unauthorized"
-	// Refused: the request is invalid or not allowed; the same request will fail again, unless something else has changed.
+	// Refused: the request is invalid or not allowed; the same request will fail again, unless something else has
+	// changed.
 	Refused Problem = "refused"
 	// Busy: the client has sent too many requests.
 	Busy Problem = "busy"
@@ -154,8 +155,6 @@ type Error struct {
 	Problem Problem
 	// Message is the cloud's message, or the CloudProvider's own.
 	Message string
-	// RetryAfter is how long the cloud asks the client to wait; zero means that it doesn't ask.
-	RetryAfter time.Duration
 }
 
 // Error implements error.

@@ -183,9 +183,9 @@ const (
 	maxTagLength = 255
 )
 
-// originTag returns a tag such as kluster:NAMESPACE:NAME. Tags consist of letters, digits, colons, dashes and underscores
-// ("Create a New Tag" in DigitalOcean's API reference), and names in Kubernetes contain no underscores, so an underscore
-// replaces each dot.
+// originTag returns a tag such as kluster:NAMESPACE:NAME. Tags consist of letters, digits, colons, dashes and
+// underscores ("Create a New Tag" in DigitalOcean's API reference), and names in Kubernetes contain no underscores, so
+// an underscore replaces each dot.
 func originTag(origin string) string {
 	tag := originTagPrefix + strings.NewReplacer("/", ":", ".", "_").Replace(origin)
 	return tag[:min(len(tag), maxTagLength)]

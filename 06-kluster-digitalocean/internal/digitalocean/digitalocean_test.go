@@ -47,10 +47,9 @@ func TestContract(t *testing.T) {
 			Minor:     "1.36",
 			Newer:     "1.37.1-do.0",
 			Refused:   refused,
-			Fail: func(problem cloud.Problem, retryAfter time.Duration) {
+			Fail: func(problem cloud.Problem) {
 				kinds := map[cloud.Problem]doks.FaultKind{cloud.Busy: doks.FaultTooMany, cloud.Unavailable: doks.FaultUnavailable}
-				fault := doks.Fault{Kind: kinds[problem], RetryAfter: doks.Duration(retryAfter)}
-				NewWithT(t).Expect(api.AddFault(fault)).To(Succeed())
+				NewWithT(t).Expect(api.AddFault(doks.Fault{Kind: kinds[problem]})).To(Succeed())
 			},
 			Lag: func() func() {
 				for kind, path := range map[doks.FaultKind]string{doks.FaultLaggingList: "/v2/kubernetes/clusters", doks.FaultLaggingGet: "/v2/kubernetes/clusters/*"} {

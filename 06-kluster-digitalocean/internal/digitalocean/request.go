@@ -41,9 +41,8 @@ func translate(err error) error {
 		return err
 	}
 	return &cloud.Error{
-		Problem:    problemOf(answer.Response),
-		Message:    messageOf(answer),
-		RetryAfter: RetryAfter(answer.Response.Header),
+		Problem: problemOf(answer.Response),
+		Message: messageOf(answer),
 	}
 }
 
@@ -97,14 +96,21 @@ func messageOf(answer *godo.ErrorResponse) string {
 // requests by the hour.
 const maxRetryAfter = time.Hour
 
-// RetryAfter returns how long a response asks the client to wait, at most an hour. It returns zero if the header is
-// missing, or is not a valid number of seconds.
+// RetryAfter returns how long a response asks the client to wait, at most an hour, or zero if it doesn't ask. For the
+// limit per minute, the header Retry-After has the number of seconds. For the limit per hour, only ratelimit-reset says
+// when there is room for another request, as the Unix time in seconds; it counts only if no requests remain, because
+// every response has this header.
 //
 //workshop:step 6.8a
-func RetryAfter(header http.Header) time.Duration {
-	seconds, err := strconv.Atoi(header.Get("Retry-After"))
+func RetryAfter(header http.Header, now time.Time) time.Duration {
+	seconds, err := strconv.ParseInt(header.Get("Retry-After"), 10, 64)
+	if err != nil && header.Get("ratelimit-remaining") == "0" {
+		var reset int64
+		reset, err = strconv.ParseInt(header.Get("ratelimit-reset"), 10, 64)
+		seconds = reset - now.Unix()
+	}
 	if err != nil || seconds < 0 {
 		return 0
 	}
-	return time.Duration(min(seconds, int(maxRetryAfter/time.Second))) * time.Second
+	return time.Duration(min(seconds, int64(maxRetryAfter/time.Second))) * time.Second
 }

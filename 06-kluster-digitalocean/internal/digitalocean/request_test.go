@@ -46,24 +46,33 @@ func TestTranslate(t *testing.T) {
 }
 
 func TestRetryAfter(t *testing.T) {
+	const now = 1700000000
 	tests := map[string]struct {
-		header string
-		want   time.Duration
+		header, remaining, reset string
+		want                     time.Duration
 	}{
-		"some seconds":      {header: "7", want: 7 * time.Second},
-		"nothing":           {},
-		"a date":            {header: "Wed, 21 Oct 2026 07:28:00 GMT"},
-		"a negative number": {header: "-1"},
-		"two days":          {header: "172800", want: time.Hour},
-		"a huge number":     {header: "9223372036854775807", want: time.Hour},
+		"some seconds":                          {header: "7", want: 7 * time.Second},
+		"nothing":                               {},
+		"a date":                                {header: "Wed, 21 Oct 2026 07:28:00 GMT"},
+		"a negative number":                     {header: "-1"},
+		"two days":                              {header: "172800", want: time.Hour},
+		"a huge number":                         {header: "9223372036854775807", want: time.Hour},
+		"the limit per hour":                    {remaining: "0", reset: "1700000090", want: 90 * time.Second},
+		"the limit per minute, before the hour": {header: "7", remaining: "0", reset: "1700000090", want: 7 * time.Second},
+		"requests remain":                       {remaining: "4816", reset: "1700000090"},
+		"the hour is over":                      {remaining: "0", reset: "1699999999"},
+		"an hour that never ends":               {remaining: "0", reset: "9223372036854775807", want: time.Hour},
+		"an hour without an end":                {remaining: "0"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			header := http.Header{}
-			if test.header != "" {
-				header.Set("Retry-After", test.header)
+			for name, value := range map[string]string{"Retry-After": test.header, "ratelimit-remaining": test.remaining, "ratelimit-reset": test.reset} {
+				if value != "" {
+					header.Set(name, value)
+				}
 			}
-			NewWithT(t).Expect(RetryAfter(header)).To(Equal(test.want), "see RetryAfter in request.go")
+			NewWithT(t).Expect(RetryAfter(header, time.Unix(now, 0))).To(Equal(test.want), "see RetryAfter in request.go")
 		})
 	}
 }

@@ -3,7 +3,6 @@
 package cloudtest
 
 import (
-	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -27,8 +26,8 @@ type World struct {
 	Neighbour cloud.CloudProvider
 	// Tokens lists all tokens. No error may contain one.
 	Tokens []string
-	// Spec is a spec that the cloud accepts. It has an origin, and one pool without labels, taints or autoscale. Its version is a
-	// slug.
+	// Spec is a spec that the cloud accepts. It has an origin, and one pool without labels, taints or autoscale. Its
+	// version is a slug.
 	Spec cloud.Spec
 	// OtherSize is another machine size that the cloud has.
 	OtherSize string
@@ -36,9 +35,8 @@ type World struct {
 	Minor, Newer string
 	// Refused is a spec that the cloud never accepts.
 	Refused cloud.Spec
-	// Fail makes the next request fail with Busy or Unavailable. With Busy, the cloud asks the client to wait for
-	// retryAfter, unless that is zero.
-	Fail func(problem cloud.Problem, retryAfter time.Duration)
+	// Fail makes the next request fail with Busy or Unavailable.
+	Fail func(problem cloud.Problem)
 	// Lag hides new clusters from Find and Get, as an eventually consistent cloud may, until end is called.
 	Lag func() (end func())
 	// Retag replaces a cluster's owner tags, as a person may do in the cloud's console.
@@ -66,7 +64,7 @@ func Run(t *testing.T, open func(*testing.T) World) {
 		"a read-only token can only read":                         testReadOnly,
 		"a spec is refused, and nothing is created":               testRefused,
 		"a pool is not given other machines":                      testOtherSize,
-		"a busy cloud may say how long to wait":                   testBusy,
+		"a busy cloud is busy":                                    testBusy,
 		"a cloud is unavailable, and nothing is created":          testUnavailable,
 	}
 	for name, test := range tests {
@@ -170,7 +168,7 @@ func testIdentity(t *testing.T, world World) {
 		_, err = account.Identity(t.Context())
 		world.expect(t, err, cloud.Unauthorized)
 	}
-	world.Fail(cloud.Unavailable, 0)
+	world.Fail(cloud.Unavailable)
 	_, err = world.Account.Identity(t.Context())
 	world.expect(t, err, cloud.Unavailable)
 }
@@ -233,17 +231,13 @@ func testOtherSize(t *testing.T, world World) {
 }
 
 func testBusy(t *testing.T, world World) {
-	for _, wait := range []time.Duration{0, 7 * time.Second} {
-		world.Fail(cloud.Busy, wait)
-		_, err := world.Account.Find(t.Context(), owner)
-		world.expect(t, err, cloud.Busy)
-		answer, _ := errors.AsType[*cloud.Error](err)
-		gomega.NewWithT(t).Expect(answer.RetryAfter).To(gomega.Equal(wait))
-	}
+	world.Fail(cloud.Busy)
+	_, err := world.Account.Find(t.Context(), owner)
+	world.expect(t, err, cloud.Busy)
 }
 
 func testUnavailable(t *testing.T, world World) {
-	world.Fail(cloud.Unavailable, 0)
+	world.Fail(cloud.Unavailable)
 	_, err := world.Account.Create(t.Context(), owner, world.Spec)
 	world.expect(t, err, cloud.Unavailable)
 	testEmpty(t, world)

@@ -49,13 +49,14 @@ const TokenSecretType corev1.SecretType = "inspirit941.dev/cloud-token"
 // The types of a Kluster's conditions.
 const (
 	// ConditionReady is True while the cluster is running and matches the spec, and its kubeconfig is in the Secret. It
-	// is Unknown if the operator can't tell, because the Kluster is paused or the cloud has been unavailable for a while.
+	// is Unknown if the operator can't tell, because the Kluster is paused or the cloud has been unavailable for a
+	// while.
 	ConditionReady = "Ready"
 	// ConditionProvisioned is True once the cluster has run, until the Kluster is deleted and the cloud has no cluster
 	// of it any more. It doesn't say whether the cluster is still running.
 	ConditionProvisioned = "Provisioned"
-	// ConditionCredentialsReady is True while the token exists, the operator may send it to the cloud, the cloud accepts
-	// it, and it belongs to the cluster's account.
+	// ConditionCredentialsReady is True while the token exists, the operator may send it to the cloud, the cloud
+	// accepts it, and it belongs to the cluster's account.
 	ConditionCredentialsReady = "CredentialsReady"
 )
 
@@ -69,8 +70,8 @@ const (
 	ReasonProvisioning = "Provisioning"
 	// ReasonUpdating: the cloud is changing the node pools to match the spec, or upgrading the cluster.
 	ReasonUpdating = "Updating"
-	// ReasonDeleting: the cloud is deleting the cluster, or shows none, but its answers are eventually consistent, so the
-	// operator still waits.
+	// ReasonDeleting: the cloud is deleting the cluster, or shows none, but its answers are eventually consistent, so
+	// the operator still waits.
 	ReasonDeleting = "Deleting"
 	// ReasonDeleted: the Kluster is deleted, and the cloud has no cluster of it.
 	ReasonDeleted = "Deleted"
@@ -84,7 +85,8 @@ const (
 	ReasonNotOwned = "NotOwned"
 	// ReasonPaused: PausedAnnotation makes the operator leave the Kluster and its cluster alone.
 	ReasonPaused = "Paused"
-	// ReasonOrphaned: the Kluster is deleted, but its cluster stays, if it has one. This reason occurs only in an event.
+	// ReasonOrphaned: the Kluster is deleted, but its cluster stays, if it has one. This reason occurs only in an
+	// event.
 	ReasonOrphaned = "Orphaned"
 	// ReasonNameTaken: the account has a cluster named spec.name, and the operator finds none with this Kluster's tag.
 	// For a moment, it may be the Kluster's own new cluster, which the cloud's list does not show yet.
