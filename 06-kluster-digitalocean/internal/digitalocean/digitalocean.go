@@ -157,6 +157,7 @@ func (a *Account) Create(ctx context.Context, owner cloud.Owner, spec cloud.Spec
 		RegionSlug:  spec.Region,
 		VersionSlug: spec.Version,
 		Tags:        []string{owner.Tag(), originTag(spec.Origin)},
+		HA:          new(false), // from 1.36 on, the default is true, which costs more and can't be switched off
 	}
 	for _, pool := range spec.Pools {
 		request.NodePools = append(request.NodePools, newPool(pool))

@@ -86,6 +86,7 @@ func TestCreate(t *testing.T) {
 
 	_, err = account.Create(t.Context(), cloud.Owner{UID: "another"}, newSpec("shop"))
 	g.Expect(cloud.Is(err, cloud.NameTaken)).To(BeTrue(), "the name is taken; found: %v, see Create in digitalocean.go", err)
+	g.Expect(api.Clusters()).To(ConsistOf(HaveField("HA", BeFalse())), "a highly available control plane costs more, and is the default from 1.36 on, see Create in digitalocean.go")
 	wrong := newSpec("wrong")
 	wrong.Version = "0.1"
 	_, err = account.Create(t.Context(), cloud.Owner{UID: "owner"}, wrong)
