@@ -64,7 +64,7 @@ func pools(count int64, name string) []any {
 	return []any{map[string]any{"name": name, "size": "s-2vcpu-4gb", "count": count}}
 }
 
-// hideChance removes values that are random or depend on the time.
+// hideChance removes values that are random or depend on the time or on the Kluster's history.
 func hideChance(object *unstructured.Unstructured) {
 	switch object.GetKind() {
 	case "Secret":
@@ -75,6 +75,7 @@ func hideChance(object *unstructured.Unstructured) {
 		unstructured.RemoveNestedField(object.Object, "status", "klusterID")
 		unstructured.RemoveNestedField(object.Object, "status", "account")
 		unstructured.RemoveNestedField(object.Object, "status", "endpoint")
+		unstructured.RemoveNestedField(object.Object, "status", "readyGeneration") // it depends on how often the spec has changed
 		annotations := object.GetAnnotations()
 		for _, name := range []string{klusterv1alpha1.ExternalNameAnnotation, klusterv1alpha1.ExternalAccountAnnotation, klusterv1alpha1.CreatePendingAnnotation} {
 			delete(annotations, name)
