@@ -59,13 +59,13 @@ func isUndecided(foo *examplev1alpha1.Foo, deployment *appsv1.Deployment) bool {
 		meta.IsStatusConditionTrue(foo.Status.Conditions, examplev1alpha1.ConditionReady)
 }
 
-// blockedStatus returns the status of a blocked Foo. The Deployment is nil if the Foo can't have it now.
+// blockedStatus returns the status of a blocked Foo. The Deployment is nil if the Foo can't have it now. Otherwise the Foo
+// has it, and only can't get rid of one of an earlier name.
 //
 //workshop:step 2.11b
 func blockedStatus(foo *examplev1alpha1.Foo, deployment *appsv1.Deployment, blocker *blocker) *examplev1alpha1.FooStatus {
 	status := newStatus(foo)
 	status.Replicas, status.AvailableReplicas = 0, 0
-	//workshop:step 2.14a
 	if deployment != nil {
 		status.Replicas, status.AvailableReplicas = deployment.Status.Replicas, deployment.Status.AvailableReplicas
 	}
