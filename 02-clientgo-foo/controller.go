@@ -136,8 +136,8 @@ func (c *controller) stop() {
 	c.kubeInformers.Shutdown()
 }
 
-// work runs the workers until ctx ends, and then until the queue is empty. If leading ends before that, or the drain
-// timeout expires, work aborts the requests in progress and leaves the rest of the queue. Only the timeout is an error.
+// work runs the workers until ctx ends, and then until the queue is empty. If leading ends before that, work aborts the
+// requests in progress and leaves the rest of the queue.
 //
 //workshop:step 2.8b
 func (c *controller) work(ctx, leading context.Context, recorder events.EventRecorder) error {
@@ -166,6 +166,7 @@ func (c *controller) work(ctx, leading context.Context, recorder events.EventRec
 	//workshop:step 2.14c
 	logger.Info("Stopping", "queued", c.queue.Len())
 	//workshop:step 2.14c
+	// When the drain timeout expires, work aborts its requests, too, and returns an error.
 	timeout := time.AfterFunc(c.drain, abort)
 	workers.Wait()
 	//workshop:until 2.14c return nil

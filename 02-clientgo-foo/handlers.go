@@ -12,9 +12,8 @@ import (
 	examplev1alpha1 "example.com/operator-workshop/02-clientgo-foo/pkg/apis/example/v1alpha1"
 )
 
-// handleEvents registers the event handlers. They queue a Foo's key when the Foo, or a Deployment that it controls or
-// names, changes. The key deliberately does not say what has changed: a sync looks at everything, so events may be
-// merged, repeated or missed.
+// handleEvents registers the event handlers. They queue the keys of the Foos that a change may concern. A key
+// deliberately does not say what has changed: a sync looks at everything, so events may be merged, repeated or missed.
 //
 //workshop:step 2.7
 func (c *controller) handleEvents(foos, deployments cache.SharedIndexInformer) error {
@@ -63,8 +62,7 @@ func (c *controller) deploymentUpdated(before, after any) {
 	c.deploymentChanged(newer)
 }
 
-// deploymentChanged queues the Foo that controls the Deployment, and the Foos whose spec names it, because one of them
-// may be waiting for the name.
+// deploymentChanged queues the Foos that a change of the Deployment may concern.
 //
 //workshop:step 2.12a
 func (c *controller) deploymentChanged(object any) {
@@ -76,6 +74,7 @@ func (c *controller) deploymentChanged(object any) {
 		c.queue.Add(cache.MetaObjectToName(foo))
 	}
 	//workshop:step 2.12b
+	// The Foos whose spec names the Deployment may be waiting for the name.
 	waiting, err := c.fooIndex.ByIndex(byDeploymentName, cache.MetaObjectToName(deployment).String())
 	//workshop:step 2.12b
 	if err != nil {

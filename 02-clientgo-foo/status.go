@@ -135,7 +135,7 @@ func (c *controller) reportBlocker(ctx context.Context, foo *examplev1alpha1.Foo
 	return blocker.cause
 }
 
-// updateStatus writes the status if it has changed, and then announces the condition.
+// updateStatus writes the status if it has changed.
 //
 // Server-side apply sends only our fields, so it leaves the conditions of other controllers alone.
 // The resource version makes the API server refuse a status that was computed from a

@@ -76,8 +76,8 @@ type blocker struct {
 
 func (o *blocker) Error() string { return o.message }
 
-// ensureDeployment creates the Foo's Deployment, or patches it if it differs, and returns
-// it. The error is a blocker if the Foo can't have the Deployment now.
+// ensureDeployment makes sure that the Foo's Deployment exists and is as the Foo asks, and
+// returns it.
 //
 //workshop:step 2.9c
 func (c *controller) ensureDeployment(ctx context.Context, foo *examplev1alpha1.Foo) (*appsv1.Deployment, error) {
@@ -90,6 +90,7 @@ func (c *controller) ensureDeployment(ctx context.Context, foo *examplev1alpha1.
 		return nil, fmt.Errorf("get Deployment %s: %w", klog.KObj(wanted), err)
 	}
 	//workshop:step 2.10c
+	// The error is a blocker if the Foo can't have the Deployment now.
 	if blocker := findBlocker(foo, found, wanted); blocker != nil {
 		return nil, blocker
 	}
