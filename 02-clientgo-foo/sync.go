@@ -90,7 +90,7 @@ func (c *controller) ensureDeployment(ctx context.Context, foo *examplev1alpha1.
 		return nil, fmt.Errorf("get Deployment %s: %w", klog.KObj(wanted), err)
 	}
 	//workshop:step 2.10c
-	// The error is a blocker if the Foo can't have the Deployment now.
+	// A blocker is an error, too: it says why the Foo can't have the Deployment now.
 	if blocker := findBlocker(foo, found, wanted); blocker != nil {
 		return nil, blocker
 	}
