@@ -145,6 +145,11 @@ type Operator struct {
 	Timeout time.Duration
 }
 
+	// Parallel is how many trials may run at the same time. If it is zero, the environment variable OPERATORTEST_PARALLEL
+	// applies, or else there may be 12, whatever the number of cores: trials mostly wait. Each has at least one operator of
+	// its own, so a smaller number helps if an operator needs much memory, or if waits fail only because the machine is busy.
+	// A few more trials, whose results others wait for, may run at the same time.
+	Parallel int
 // RunOptions tells an operator how the kit wants it to run.
 type RunOptions struct {
 	// Namespace is the only namespace that the operator may read and write. In a trial that [Operator.AllNamespaces] permits,

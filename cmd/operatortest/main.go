@@ -59,6 +59,7 @@ func newRootCommand() *cobra.Command {
 type runOptions struct {
 	file, reports string
 	seed          int64
+	parallel      uint
 	behaviours.Options
 }
 
@@ -73,6 +74,7 @@ func newRunCommand() *cobra.Command {
 	flags.StringSliceVar(&options.Only, "only", nil, "behaviours to test, such as crash,stale")
 	flags.StringVar(&options.Trial, "trial", "", "`ID` of one trial to run again, from a report")
 	flags.Int64Var(&options.seed, "seed", 0, "seed of the random specs, instead of the file's")
+	flags.UintVar(&options.parallel, "parallel", 0, "how many trials may run at the same time, instead of the file's number")
 	flags.StringVar(&options.reports, "report", "", "`folder` for report.json, junit.xml and report.html")
 	return command
 }
@@ -114,6 +116,9 @@ func run(ctx context.Context, options runOptions, output io.Writer) (err error) 
 	}
 	if options.seed != 0 {
 		operator.Seed = options.seed
+	}
+	if options.parallel != 0 {
+		operator.Parallel = int(options.parallel)
 	}
 	if options.reports != "" { // fail now, not after minutes of trials
 		if err := os.MkdirAll(options.reports, 0o755); err != nil {

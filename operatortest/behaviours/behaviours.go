@@ -70,7 +70,12 @@ func (b behaviour) try(ctx context.Context, runner *trial.Runner) error {
 				b.name, errNotTried, converges.name, found)
 		}
 	}
-	err := b.check(trial.WithBehaviour(ctx, b.name), runner)
+	err := b.check(trial.WithParallel(trial.WithBehaviour(ctx, b.name), runner.Operator.Parallel), runner)
+	return b.explain(err)
+}
+
+// explain adds the behaviour to an error.
+func (b behaviour) explain(err error) error {
 	if errors.Is(err, errNotTried) {
 		return fmt.Errorf("behaviour %q: %w", b.name, err)
 	}

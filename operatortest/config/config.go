@@ -113,6 +113,10 @@ type File struct {
 	MaxPause string `json:"maxPause,omitempty"`
 	// Timeout bounds each wait for the operator, such as 30s. If it is empty, the environment variable
 	// OPERATORTEST_TIMEOUT applies, or else one minute.
+	// Parallel is how many trials may run at the same time, each with at least one process of the operator. If it is zero,
+	// the environment variable OPERATORTEST_PARALLEL applies, or else there may be 12. A few more trials, whose results
+	// others wait for, may run at the same time.
+	Parallel int `json:"parallel,omitempty"`
 	Timeout string `json:"timeout,omitempty"`
 }
 
@@ -198,7 +202,7 @@ func Load(path, logs string) (operatortest.Operator, error) {
 func (f *File) Operator(dir string) (operatortest.Operator, error) {
 	made := operatortest.Operator{
 		Condition: f.Condition, MaxWrites: f.MaxWrites, Drains: f.Drains, Values: f.Values, Ascending: f.Ascending, Immutable: f.Immutable,
-		Confine: f.Confine, AllNamespaces: f.AllNamespaces, Fixed: f.Fixed, Required: f.Required, LeftOut: f.LeftOut, Seed: f.Seed, Sample: inside(dir, f.Sample), Samples: inside(dir, f.Samples), InvalidSamples: inside(dir, f.InvalidSamples),
+		Confine: f.Confine, AllNamespaces: f.AllNamespaces, Fixed: f.Fixed, Required: f.Required, LeftOut: f.LeftOut, Seed: f.Seed, Parallel: f.Parallel, Sample: inside(dir, f.Sample), Samples: inside(dir, f.Samples), InvalidSamples: inside(dir, f.InvalidSamples),
 	}
 	for _, path := range f.CRDs {
 		made.CRDs = append(made.CRDs, inside(dir, path))
@@ -221,6 +225,9 @@ func (f *File) Operator(dir string) (operatortest.Operator, error) {
 	}
 	grace, err := duration("grace", f.Grace)
 	if err != nil {
+	if f.Parallel < 0 {
+		return made, fmt.Errorf("parallel: %d is not a positive number", f.Parallel)
+	}
 		return made, err
 	}
 	command := process.Command{

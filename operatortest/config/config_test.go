@@ -34,6 +34,7 @@ condition: Available
 maxWrites: 4
 timeout: 20s
 maxPause: 5s
+parallel: 4
 values: {spec.size: [1, 2]}
 leftOut: {failover: one replica by design}
 required: {spec.size: the last one is kept}
@@ -50,6 +51,7 @@ normalize:
 	g.Expect(operator.CRDs).To(Equal([]string{filepath.Join(dir, "crd.yaml")}))
 	g.Expect(operator.Timeout).To(Equal(20 * time.Second))
 	g.Expect(operator.MaxPause).To(Equal(5 * time.Second))
+	g.Expect(operator.Parallel).To(Equal(4))
 	g.Expect(operator.ServesWebhooks).To(BeFalse())
 	g.Expect(operator.LeftOut).To(And(HaveLen(2), HaveKey("failover"), HaveKey("silent/resync")), "silent/resync must be left out, because the file has no arguments for resyncs")
 	g.Expect(operator.Required).To(HaveKey("spec.size"))
@@ -136,6 +138,7 @@ func TestLoadRefuses(t *testing.T) {
 		"a child without a kind":                  {least + "children: [{apiVersion: v1}]\n", `children[0]: apiVersion "v1" and kind "" don't name a kind`},
 		"a patch that changes nothing":            {least + "children: [{apiVersion: v1, kind: Secret, drift: {nothing: {}}}]\n", `patch "nothing": the patch is empty`},
 		"a duration without a unit":               {least + "timeout: \"20\"\n", `timeout: "20" is not a positive duration such as 30s`},
+		"a negative number of trials":             {least + "parallel: -1\n", "parallel: -1 is not a positive number"},
 		"a pause without a unit":                  {least + "maxPause: 5\n", "maxPause"},
 		"roles that do not exist":                 {least + "roles: [rbac]\n", "roles: stat "},
 		"a folder without roles":                  {least + "roles: [.]\n", "contains a Role or a ClusterRole"},

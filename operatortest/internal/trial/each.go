@@ -8,8 +8,9 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// ParallelTrials is how many of an operator's trials may run in parallel, across all behaviours. Trials mostly wait for
-// the cluster, so there may be more of them than cores. Trials whose results others wait for don't count.
+// ParallelTrials is how many of an operator's trials may run in parallel, across all behaviours, unless
+// Operator.Parallel or the environment says otherwise. Trials mostly wait for the cluster, so there may be more of them
+// than cores. Trials whose results others wait for don't count.
 const ParallelTrials = 12
 
 // Case is one trial of a behaviour.
@@ -24,12 +25,27 @@ func (runner *Runner) TryAll(ctx context.Context, cases []Case) error {
 	return Each(ctx, len(cases), func(ctx context.Context, i int) error { return runner.Try(ctx, cases[i].Name, cases[i].Try) })
 }
 
-type allKey struct{}
+type (
+	allKey      struct{}
+	parallelKey struct{}
+)
+
+// WithParallel makes [Each] call at most that many functions in parallel.
+func WithParallel(ctx context.Context, most int) context.Context {
+	return context.WithValue(ctx, parallelKey{}, most)
+}
+
+func parallel(ctx context.Context) int {
+	if most, found := ctx.Value(parallelKey{}).(int); found {
+		return most
+	}
+	return ParallelTrials
+}
 
 // WithAll makes [Each] continue after a failure, and report all failures.
 func WithAll(ctx context.Context) context.Context { return context.WithValue(ctx, allKey{}, true) }
 
-// Each calls a function with the numbers 0 to n-1, several in parallel, and returns the error of the failed call with
+// Each calls a function with the numbers 0 to n-1, as many in parallel as [WithParallel] allows, and returns the error of the failed call with
 // the lowest number. A failure ends only the calls with higher numbers, so the result doesn't depend on which call is
 // quicker.
 // With [WithAll], a failure ends no other call, and the error names the other failures, too.
@@ -46,7 +62,7 @@ func Each(ctx context.Context, n int, do func(ctx context.Context, i int) error)
 		defer cancels[i]()
 	}
 	group := &errgroup.Group{}
-	group.SetLimit(ParallelTrials)
+	group.SetLimit(parallel(ctx))
 	for i := range n {
 		group.Go(func() error {
 			if contexts[i].Err() != nil {
@@ -74,7 +90,7 @@ func Each(ctx context.Context, n int, do func(ctx context.Context, i int) error)
 func eachOfAll(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
 	errs := make([]error, n)
 	group := &errgroup.Group{}
-	group.SetLimit(ParallelTrials)
+	group.SetLimit(parallel(ctx))
 	for i := range n {
 		group.Go(func() error {
 			if ctx.Err() == nil {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -104,7 +105,16 @@ func NewRunner(ctx context.Context, operator operatortest.Operator, cluster *tes
 	if operator.Condition == "" {
 		operator.Condition = "Ready"
 	}
-	made := &Runner{Operator: operator, Cluster: cluster, ends: map[string]*end{}, slots: semaphore.NewWeighted(ParallelTrials)}
+	if operator.Parallel == 0 {
+		var err error
+		if operator.Parallel, err = parallelFromEnvironment(); err != nil {
+			return nil, err
+		}
+	}
+	if operator.Parallel < 0 {
+		return nil, fmt.Errorf("operator.Parallel is %d: give a positive number of trials", operator.Parallel)
+	}
+	made := &Runner{Operator: operator, Cluster: cluster, ends: map[string]*end{}, slots: semaphore.NewWeighted(int64(operator.Parallel))}
 	if operator.Run == nil || operator.Sample == "" {
 		return nil, errors.New("the operator's Run and Sample are required to try its behaviours")
 	}
@@ -269,5 +279,18 @@ func timeoutFromEnvironment() (time.Duration, error) {
 // Once runs an experiment once for all behaviours that need its result.
 func (runner *Runner) Once(name string, experiment func() (any, error)) (any, error) {
 	once, _ := runner.lives.LoadOrStore(name, sync.OnceValues(experiment))
+// parallelFromEnvironment reads OPERATORTEST_PARALLEL; if that isn't set, it returns ParallelTrials.
+func parallelFromEnvironment() (int, error) {
+	given := os.Getenv("OPERATORTEST_PARALLEL")
+	if given == "" {
+		return ParallelTrials, nil
+	}
+	parallel, err := strconv.Atoi(given)
+	if err != nil || parallel <= 0 {
+		return 0, fmt.Errorf("OPERATORTEST_PARALLEL=%s: give a number of trials such as 4", given)
+	}
+	return parallel, nil
+}
+
 	return once.(func() (any, error))()
 }
