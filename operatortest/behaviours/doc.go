@@ -5,13 +5,14 @@
 //	converges        a resource gets its children, and then a status that reports them and says which generation of
 //	                 the resource it describes; the resource is Current according to kstatus
 //	silent           once a resource has converged, nothing is written: not on resyncs, not after others' changes
-//	                 that don't concern the operator, not after a restart
+//	                 that don't concern the operator, not after a restart; a server-side apply that changes nothing
+//	                 doesn't count
 //	frugal           no more than MaxWrites writes for a new resource, none that is refused as invalid, and at most
 //	                 one that is refused because of a conflict
 //	drift            a deleted child is created again, and a changed one is repaired; others' fields stay, and so do
 //	                 their entries in lists
 //	collision        someone else's object with a child's name is left alone and reported, and once it is gone, the
-//	                 resource recovers
+//	                 resource recovers; a write that the API server refuses doesn't count
 //	update           each field of the spec, changed alone, takes effect, or is refused if it is declared immutable;
 //	                 renames leave nothing behind
 //	transitions      whatever specs came before, the final state is that of a fresh resource, even

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net/http"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -40,7 +41,8 @@ func makeForeign(ctx context.Context, t *trial.Trial, template *unstructured.Uns
 	return foreign, nil
 }
 
-// untouched returns an error if the object has changed, or if the operator tried to change it.
+// untouched returns an error if the object has changed, or if the API server accepted an operator's request to change or
+// delete it. A refused request has harmed no one.
 func untouched(ctx context.Context, t *trial.Trial, operator *trial.Instance, foreign *unstructured.Unstructured) error {
 	if err := unchanged(ctx, t, foreign); err != nil {
 		return err
@@ -52,7 +54,8 @@ func untouched(ctx context.Context, t *trial.Trial, operator *trial.Instance, fo
 	}
 	for _, request := range operator.Writes() {
 		// A create can't change an existing object.
-		if request.Resource == mapping.Resource.Resource && request.Name == foreign.GetName() && request.Verb != "create" {
+		isOurs := request.Group == mapping.Resource.Group && request.Resource == mapping.Resource.Resource && request.Name == foreign.GetName()
+		if isOurs && request.Verb != "create" && request.Status < http.StatusBadRequest {
 			return fmt.Errorf("expected no write to %s %s, which is not the operator's own\nfound: %s", kind.Kind, foreign.GetName(), request)
 		}
 	}

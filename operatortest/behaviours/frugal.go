@@ -53,7 +53,7 @@ func tryFrugal(ctx context.Context, t *trial.Trial) error {
 	var writes, invalid, conflicts []traffic.Request
 	for _, request := range operator.Writes() {
 		switch {
-		case request.IsEvent():
+		case request.IsEvent(), request.Unchanged:
 		case request.Status == http.StatusUnprocessableEntity:
 			invalid = append(invalid, request)
 		case request.Status == http.StatusConflict:

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"example.com/operator-workshop/operatortest"
+	"example.com/operator-workshop/operatortest/internal/trial"
 )
 
 const (
@@ -39,6 +40,10 @@ func chaoticOperator(mutation mutation, operator operatortest.Operator) operator
 		}
 	case insuresOnce:
 		operator.Normalize, operator.MaxWrites = withoutStarts, operator.MaxWrites+1
+	case watchesMetadata:
+		operator.Roles = []string{"testdata/gadget/role-metadata.yaml"}
+	case touchesAtPoll:
+		operator.LeftOut = map[string]string{trial.Resync: "only its polls show its flaw"}
 	case claimsNewest, overwritesOld:
 		operator.Roles = []string{"testdata/gadget/role-live.yaml"}
 	}
@@ -71,6 +76,9 @@ var chaotic = map[mutation]func(*gadgetReconciler, context.Context, *unstructure
 	ownsTemplate:     (*gadgetReconciler).keepDeployment,
 	mergesEnv:        (*gadgetReconciler).keepDeployment,
 	appliesAll:       (*gadgetReconciler).keepDeployment,
+	appliesNews:      (*gadgetReconciler).keepDeployment,
+	appliesForEver:   (*gadgetReconciler).keepDeployment,
+	touchesAtPoll:    (*gadgetReconciler).touchAtPoll,
 	claimsEarly:      (*gadgetReconciler).keepDeployment,
 	waitsForPods:     (*gadgetReconciler).keepDeployment,
 	waitsForSlowPods: (*gadgetReconciler).keepDeployment,
@@ -98,6 +106,7 @@ var chaotic = map[mutation]func(*gadgetReconciler, context.Context, *unstructure
 	tellsOnError:     (*gadgetReconciler).keepPassword,
 	printsSecret:     (*gadgetReconciler).keepPassword,
 	copiesSecret:     (*gadgetReconciler).keepPassword,
+	unheard:          (*gadgetReconciler).keepPassword,
 	waitsForEver:     (*gadgetReconciler).accumulate,
 	keepsAll:         (*gadgetReconciler).accumulate,
 	watchesForEach:   (*gadgetReconciler).accumulate,

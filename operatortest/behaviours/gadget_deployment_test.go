@@ -29,7 +29,7 @@ func deploymentKeeper(operator operatortest.Operator) operatortest.Operator {
 }
 
 func watchesDeployments(flaw mutation) bool {
-	return slices.Contains([]mutation{assignsEnv, ownsTemplate, mergesEnv, appliesAll, claimsEarly, waitsForPods, waitsForSlowPods}, flaw)
+	return slices.Contains([]mutation{assignsEnv, ownsTemplate, mergesEnv, appliesAll, appliesNews, appliesForEver, claimsEarly, waitsForPods, waitsForSlowPods}, flaw)
 }
 
 // keepDeployment maintains a Deployment with the gadget's size in an environment variable, and then the ConfigMap. With
@@ -61,7 +61,10 @@ func (r *gadgetReconciler) applyDeployment(ctx context.Context, gadget *unstruct
 	case waitsForSlowPods:
 		desired.Spec.Template.Spec.Containers[0].Image = "gadget:slower"
 	}
-	if r.flaw == appliesAll {
+	if r.flaw == appliesNews {
+		desired.Annotations = map[string]string{"test.example.com/seen": gadget.GetResourceVersion()}
+	}
+	if r.flaw == appliesAll || r.flaw == appliesNews || r.flaw == appliesForEver {
 		desired.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("Deployment"))
 		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(desired)
 		if err != nil {

@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -65,7 +64,11 @@ func gadgetOperator(mutation mutation) operatortest.Operator {
 
 // runGadgets runs the reference operator, with or without a flaw.
 func runGadgets(ctx context.Context, restConfig *rest.Config, options operatortest.RunOptions, stock *warehouse, mutation mutation) error {
-	manager, err := ctrl.NewManager(restConfig, managerOptions(ctx, options, "gadget-operator"))
+	setup := managerOptions(ctx, options, "gadget-operator")
+	if mutation == watchesMetadata {
+		setup.Client.Cache.DisableFor = []client.Object{&corev1.ConfigMap{}}
+	}
+	manager, err := ctrl.NewManager(restConfig, setup)
 	if err != nil {
 		return err
 	}
@@ -78,8 +81,7 @@ func runGadgets(ctx context.Context, restConfig *rest.Config, options operatorte
 	}
 	builder := ctrl.NewControllerManagedBy(manager).Named("gadget").For(newGadget(), watchedChanges(mutation)...).WithOptions(pace(mutation))
 	if watchesChildren(mutation) {
-		builder = builder.Owns(&corev1.ConfigMap{}).
-			Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(reconciler.waitingFor))
+		builder = reconciler.watchConfigMaps(builder)
 	}
 	if mutation == servesWidgets {
 		if err := reconciler.serveWidgets(manager); err != nil {

@@ -70,7 +70,7 @@ func (r *gadgetReconciler) Reconcile(ctx context.Context, request reconcile.Requ
 		return reconcile.Result{}, nil
 	}
 	if body, found := chaotic[r.flaw]; found {
-		return reconcile.Result{}, body(r, ctx, gadget)
+		return nextPoll(r.flaw), body(r, ctx, gadget)
 	}
 	if err := r.begin(ctx, gadget); err != nil {
 		return reconcile.Result{}, err
@@ -184,6 +184,9 @@ func (r *gadgetReconciler) applyConfigMap(ctx context.Context, gadget *unstructu
 		return "", r.Update(ctx, desired)
 	}
 	if !metav1.IsControlledBy(found, gadget) {
+		if r.flaw == triesAnyway {
+			return r.tryAnyway(ctx, found)
+		}
 		return fmt.Sprintf("ConfigMap %s belongs to someone else", found.Name), nil
 	}
 	if r.flaw == actsOnCreate || r.flaw == trustsMemory && r.hasWritten(gadget) {

@@ -44,10 +44,13 @@ func pace(flaw mutation) controller.Options {
 
 // nextPoll returns when an operator looks at a gadget again after a reconcile without an error.
 func nextPoll(flaw mutation) reconcile.Result {
-	if flaw != pollsChildren {
-		return reconcile.Result{}
+	switch flaw {
+	case pollsChildren, touchesAtPoll:
+		return reconcile.Result{RequeueAfter: pollInterval}
+	case appliesForEver:
+		return reconcile.Result{RequeueAfter: 50 * time.Millisecond}
 	}
-	return reconcile.Result{RequeueAfter: pollInterval}
+	return reconcile.Result{}
 }
 
 var _ = Describe("the test kit", func() {

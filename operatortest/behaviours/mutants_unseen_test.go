@@ -59,7 +59,7 @@ func secretiveOperator(mutation mutation, operator operatortest.Operator) operat
 		operator = confidingOperator(mutation, operator)
 	case sharesSelector, selectsOwn:
 		operator = deployingOperator(operator)
-	case assignsEnv, ownsTemplate, mergesEnv, appliesAll, claimsEarly, waitsForPods, waitsForSlowPods:
+	case assignsEnv, ownsTemplate, mergesEnv, appliesAll, appliesNews, appliesForEver, claimsEarly, waitsForPods, waitsForSlowPods:
 		operator = deploymentKeeper(operator)
 	case servesWidgets:
 		operator = widgetOperator(operator)

@@ -3,12 +3,14 @@ package behaviours
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"example.com/operator-workshop/operatortest"
 	"example.com/operator-workshop/operatortest/internal/trial"
+	"example.com/operator-workshop/operatortest/traffic"
 )
 
 const (
@@ -23,6 +25,7 @@ var silent = behaviour{
 	name:    "silent",
 	promise: "writes nothing while there is nothing to do",
 	advice: "every write: compare what is with what should be first, and write only the difference; " +
+		"server-side apply needn't compare, because the API server does; " +
 		"start only when all caches are filled, because until then existing objects seem to be missing; emit an event for a transition, not for each reconcile; a timestamp in the status must not change on its own",
 	check: func(ctx context.Context, runner *trial.Runner) error {
 		var cases []trial.Case
@@ -33,6 +36,7 @@ var silent = behaviour{
 	},
 }
 
+// silentOnResyncs expects no change while informers repeat all objects.
 func silentOnResyncs(ctx context.Context, t *trial.Trial) error {
 	operator := t.Start(operatortest.RunOptions{Resync: resync})
 	if _, err := t.Establish(ctx, operator, t.Resource(nil)); err != nil {
@@ -41,7 +45,7 @@ func silentOnResyncs(ctx context.Context, t *trial.Trial) error {
 	return expectSilence(ctx, t, operator, len(operator.Writes()), 2*resync+watchedFor/2, "informers repeat all objects every "+resync.String())
 }
 
-// silentOnNews expects no write after changes that don't concern the operator, or that were made before it started.
+// silentOnNews expects no change after changes that don't concern the operator, or that were made before it started.
 func silentOnNews(ctx context.Context, t *trial.Trial) error {
 	first := t.Start(operatortest.RunOptions{})
 	resource := t.Resource(nil)
@@ -52,7 +56,12 @@ func silentOnNews(ctx context.Context, t *trial.Trial) error {
 	if err := touchAll(ctx, t, resource); err != nil {
 		return err
 	}
-	if err := expectSilence(ctx, t, first, before, watchedFor, "someone else applies the spec that the resource has already, and labels its children"); err != nil {
+	// An operator that polls notices the changes at its next poll.
+	duration := max(watchedFor, min(t.Operator.MaxPause, t.Operator.Timeout))
+	if err := expectSilence(ctx, t, first, before, duration, "someone else applies the spec that the resource has already, and labels its children"); err != nil {
+		return err
+	}
+	if err := t.WaitAtRest(ctx, first); err != nil { // also from applies that change nothing
 		return err
 	}
 	if err := first.Stop(); err != nil {
@@ -66,15 +75,25 @@ func silentOnNews(ctx context.Context, t *trial.Trial) error {
 }
 
 // expectSilence watches an operator for a while in which it must not write. before is the number of the operator's
-// earlier writes, which don't count.
+// earlier writes, which don't count. A server-side apply that changes nothing doesn't count either: the API server
+// compares in place of the operator, and stores nothing.
 func expectSilence(ctx context.Context, t *trial.Trial, operator *trial.Instance, before int, duration time.Duration, circumstances string) error {
-	return t.Throughout(ctx, duration, "no write request while "+circumstances, func(context.Context) error {
-		if writes := operator.Writes()[before:]; len(writes) > 0 {
+	end := time.Now().Add(duration)
+	over := func() bool {
+		return time.Now().After(end) && !slices.ContainsFunc(operator.Writes()[before:], isPendingApply)
+	}
+	return t.Until(ctx, over, "no write request while "+circumstances, func(context.Context) error {
+		writes := slices.DeleteFunc(operator.Writes()[before:], func(request traffic.Request) bool { return request.Unchanged || isPendingApply(request) })
+		if len(writes) > 0 {
 			return fmt.Errorf("%d:\n%s", len(writes), lines(writes))
 		}
 		return nil
 	})
 }
+
+// isPendingApply reports whether a request is a server-side apply without a reply. Only the reply shows whether it has
+// changed anything.
+func isPendingApply(request traffic.Request) bool { return request.Applies && !request.Done }
 
 // touchAll changes the resource and its children in ways that concern no operator.
 func touchAll(ctx context.Context, t *trial.Trial, resource *unstructured.Unstructured) error {

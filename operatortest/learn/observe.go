@@ -72,7 +72,7 @@ func observeIn(ctx context.Context, t *trial.Trial, output string) (run, error) 
 	}
 	made.confined = slices.ContainsFunc(operator.Tap.Requests(), func(request traffic.Request) bool { return request.Confined && isResource(request) })
 	for _, request := range operator.Writes() {
-		if !request.IsEvent() && request.Status < http.StatusBadRequest {
+		if !request.IsEvent() && request.Status < http.StatusBadRequest && !request.Unchanged {
 			made.writes = append(made.writes, request)
 		}
 	}

@@ -4,14 +4,12 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httputil"
-	"strings"
 
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 )
 
 // newForwarder returns a handler that sends requests through the configuration's transport. The handler removes the
-// client's token, and asks for JSON.
+// client's token.
 func newForwarder(config *rest.Config) (http.Handler, error) {
 	server, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
@@ -25,8 +23,6 @@ func newForwarder(config *rest.Config) (http.Handler, error) {
 		Rewrite: func(request *httputil.ProxyRequest) {
 			request.SetURL(server)
 			request.Out.Header.Del("Authorization") // the transport has its own
-			request.Out.Header.Del("Accept-Encoding")
-			acceptJSON(request.Out.Header)
 		},
 		Transport:     transport,
 		FlushInterval: -1, // flush immediately: a watch is a reply that takes minutes
@@ -55,24 +51,4 @@ func (t transports) RoundTrip(request *http.Request) (*http.Response, error) {
 		return t.upgrade.RoundTrip(request)
 	}
 	return t.plain.RoundTrip(request)
-}
-
-// acceptJSON makes the Accept header ask for JSON in place of the other encodings of objects. Parameters stay: for instance,
-// they ask for a Table. Encodings of anything else stay, too, such as OpenAPI's own protobuf.
-func acceptJSON(header http.Header) {
-	if len(header.Values("Accept")) == 0 {
-		return // the API server's default is JSON
-	}
-	ranges := strings.Split(strings.Join(header.Values("Accept"), ","), ",")
-	for i, accepted := range ranges {
-		media, parameters, found := strings.Cut(accepted, ";")
-		switch strings.ToLower(strings.TrimSpace(media)) {
-		case runtime.ContentTypeProtobuf, runtime.ContentTypeCBOR, runtime.ContentTypeCBORSequence, runtime.ContentTypeYAML:
-			ranges[i] = runtime.ContentTypeJSON
-			if found {
-				ranges[i] += ";" + parameters
-			}
-		}
-	}
-	header.Set("Accept", strings.Join(ranges, ","))
 }

@@ -8,9 +8,14 @@ import (
 	"log"
 	"net/http"
 	"os"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"example.com/operator-workshop/operatortest/traffic"
 )
@@ -57,6 +62,31 @@ func TestProxyStreamsAWatch(t *testing.T) {
 			g.Eventually(gone).WithTimeout(long).Should(BeClosed(), "the API server must notice that the operator has ended the watch")
 		})
 	}
+}
+
+// A watch of metadata asks for protobuf. The kit must see it, and the operator must understand the reply.
+func TestProxyPassesAWatchOfMetadata(t *testing.T) {
+	g, tap := NewWithT(t), traffic.New()
+	api := upstream(t, func(writer http.ResponseWriter, request *http.Request) {
+		if accepted := request.Header.Get("Accept"); !strings.HasPrefix(accepted, "application/json;as=PartialObjectMetadata;") {
+			http.Error(writer, accepted, http.StatusNotAcceptable)
+			return
+		}
+		writer.Header().Set("Content-Type", "application/json")
+		_, _ = fmt.Fprintln(writer, `{"type":"ADDED","object":{"apiVersion":"meta.k8s.io/v1","kind":"PartialObjectMetadata","metadata":{"namespace":"here","name":"settings"}}}`)
+	})
+	proxy, _ := dial(t, tap.Config(api), "HTTP/2.0")
+	config, err := clientcmd.NewDefaultClientConfig(proxy.kubeconfig("here"), nil).ClientConfig()
+	g.Expect(err).NotTo(HaveOccurred())
+	clients, err := metadata.NewForConfig(config)
+	g.Expect(err).NotTo(HaveOccurred())
+
+	seen, err := clients.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Namespace("here").Watch(t.Context(), metav1.ListOptions{})
+
+	g.Expect(err).NotTo(HaveOccurred())
+	defer seen.Stop()
+	g.Eventually(seen.ResultChan()).WithTimeout(long).Should(Receive(HaveField("Object.Name", "settings")))
+	g.Expect(tap.Events()).To(ConsistOf(HaveField("Name", "settings")))
 }
 
 func TestKillCutsAWatch(t *testing.T) {

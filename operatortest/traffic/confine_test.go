@@ -56,6 +56,11 @@ func TestConfineToSeveralNamespaces(t *testing.T) {
 			query: "?watch=true", seen: 2,
 			reply: strings.ReplaceAll(in(`{"type":"ADDED","object":%s}`), `},{"type"`, "}\n{\"type\"") + "\n" + string(initialEnd) + "\n",
 		},
+		"a watch of tables": {
+			query: "?watch=true", seen: 2,
+			reply: strings.ReplaceAll(in(`{"type":"ADDED","object":{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{},"rows":[{"cells":[],"object":%s}]}}`),
+				`},{"type"`, "}\n{\"type\"") + "\n" + string(initialEnd) + "\n",
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
 	"strings"
 	"time"
@@ -12,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
@@ -28,6 +30,8 @@ type Request struct {
 	Namespace, Name string
 	// Lists marks a watch that begins with all existing objects, in place of a list.
 	Lists bool
+	// Applies marks a server-side apply.
+	Applies bool
 	// DryRun marks a write that the API server validates but doesn't store. It doesn't mark a deletion that requests a dry
 	// run in its body, which the Tap doesn't read.
 	DryRun bool
@@ -50,6 +54,12 @@ type Request struct {
 	Canceled bool
 	// Done means that the request has ended. A watch counts as done when its reply begins.
 	Done bool
+	// Unchanged means that a server-side apply has changed nothing: the API server has stored no new version of the object,
+	// and watches show no event. It is only set if the Tap can read objects: see [Tap.ReadBefore].
+	Unchanged bool
+
+	// version is the version of the object in the reply to a server-side apply.
+	version string
 }
 
 // IsWrite reports whether the request is meant to change what the API server stores.
@@ -101,6 +111,9 @@ func (r Request) Result() string {
 	if r.Status != 0 {
 		result = fmt.Sprint(r.Status)
 	}
+	if r.Unchanged {
+		result += ", nothing changed"
+	}
 	if r.Past != "" {
 		result += ", as of revision " + r.Past
 	}
@@ -141,6 +154,7 @@ func parse(request *http.Request) (Request, error) {
 		parsed.Subresource = parts[2] // the rest is a path inside the subresource, for example a proxy's
 	}
 	parsed.Verb = verbOf(request, parsed.Name != "")
+	parsed.Applies = parsed.Verb == "patch" && isApply(request.Header.Get("Content-Type"))
 	parsed.DryRun = request.URL.Query().Has("dryRun")
 	parsed.Lists = parsed.Verb == "watch" && request.URL.Query().Get("sendInitialEvents") == "true"
 	if parsed.Name == "" && parsed.Verb != "create" {
@@ -171,6 +185,12 @@ func verbOf(request *http.Request, named bool) string {
 		return "update"
 	}
 	return strings.ToLower(request.Method)
+}
+
+// isApply reports whether a patch of this media type is a server-side apply.
+func isApply(contentType string) bool {
+	media, _, _ := mime.ParseMediaType(contentType)
+	return media == string(types.ApplyYAMLPatchType) || media == string(types.ApplyCBORPatchType)
 }
 
 // selectedName returns the name to which a list, watch or deletecollection is restricted, or "". A role may allow these

@@ -22,7 +22,9 @@ const configMaps = "/api/v1/namespaces/here/configmaps"
 func TestParse(t *testing.T) {
 	tests := map[string]struct {
 		method, url, body string
-		want              Request
+		// media is the content type.
+		media string
+		want  Request
 	}{
 		"a get in the core group": {
 			method: http.MethodGet, url: configMaps + "/settings",
@@ -104,6 +106,14 @@ func TestParse(t *testing.T) {
 			method: http.MethodPatch, url: "/apis/rbac.authorization.k8s.io/v1/clusterroles/reader",
 			want: Request{Verb: "patch", Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles", Name: "reader"},
 		},
+		"a server-side apply": {
+			method: http.MethodPatch, url: configMaps + "/settings?fieldManager=me", media: "application/apply-patch+yaml; charset=utf-8",
+			want: Request{Verb: "patch", Version: "v1", Resource: "configmaps", Namespace: "here", Name: "settings", Applies: true},
+		},
+		"a merge patch": {
+			method: http.MethodPatch, url: configMaps + "/settings", media: "application/merge-patch+json",
+			want: Request{Verb: "patch", Version: "v1", Resource: "configmaps", Namespace: "here", Name: "settings"},
+		},
 		"a delete": {
 			method: http.MethodDelete, url: configMaps + "/settings",
 			want: Request{Verb: "delete", Version: "v1", Resource: "configmaps", Namespace: "here", Name: "settings"},
@@ -133,6 +143,7 @@ func TestParse(t *testing.T) {
 			request, err := http.NewRequest(test.method, "https://127.0.0.1"+test.url, strings.NewReader(test.body))
 			g.Expect(err).NotTo(HaveOccurred())
 			test.want.Path = request.URL.Path
+			request.Header.Set("Content-Type", test.media)
 
 			parsed, err := parse(request)
 

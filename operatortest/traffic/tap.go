@@ -21,6 +21,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 )
@@ -72,6 +73,10 @@ type Tap struct {
 	confinement *confinement
 	// past is the earlier state that lists show. It is nil if they show the current one.
 	past *past
+	// read reads an object before a server-side apply. It is nil if the Tap can't know which of these change nothing.
+	read func(context.Context, Request) (*unstructured.Unstructured, error)
+	// others contains the versions of objects that others have written.
+	others map[string]struct{}
 	// killed is closed by Kill.
 	killed chan struct{}
 	// watches are the open watches; holds keep back their events.
@@ -86,11 +91,15 @@ type Tap struct {
 
 // New returns a Tap that lets everything pass.
 func New() *Tap {
-	return &Tap{began: time.Now(), killed: make(chan struct{}), watches: map[*watch]struct{}{}, holds: map[*hold]struct{}{}}
+	return &Tap{
+		began: time.Now(), killed: make(chan struct{}), watches: map[*watch]struct{}{}, holds: map[*hold]struct{}{},
+		others: map[string]struct{}{},
+	}
 }
 
-// Config returns a copy of the configuration. Clients that use the copy send their
-// requests through the Tap, in JSON, which the Tap can read.
+// Config returns a copy of the configuration. Clients that use the copy send their requests through the Tap. They encode
+// objects in JSON unless they choose another encoding themselves, as client-go's metadata client does. In any case, the
+// Tap asks the API server for JSON, which it can read.
 func (t *Tap) Config(config *rest.Config) *rest.Config {
 	tapped := rest.CopyConfig(config)
 	tapped.ContentType = runtime.ContentTypeJSON

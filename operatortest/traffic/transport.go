@@ -34,6 +34,8 @@ type transport struct {
 // RoundTrip implements http.RoundTripper.
 func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	request = request.Clone(request.Context()) // a RoundTripper must leave the caller's request alone
+	acceptJSON(request.Header)
+	request.Header.Del("Accept-Encoding") // net/http adds its own, and then unpacks the reply
 	parsed, err := parse(request)
 	if err != nil {
 		return nil, err
@@ -67,7 +69,7 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 		response, err := action.Answer.response(request)
 		return t.tap.end(entry, action, response, err)
 	}
-	response, err := t.next.RoundTrip(request)
+	response, err := t.send(entry, request)
 	response, err = t.tap.end(entry, action, response, err)
 	if err == nil && shown != nil && parsed.Verb == "list" && response.StatusCode == http.StatusOK {
 		return onlyIn(shown, response)
@@ -77,7 +79,7 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	if media, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type")); media != runtime.ContentTypeJSON {
 		_ = response.Body.Close()
-		return nil, fmt.Errorf("the reply to %s is %s: the test kit reads JSON only, so use the rest.Config unchanged", parsed.Kind(), media)
+		return nil, fmt.Errorf("the reply to %s is %s, although the test kit asked for JSON, which is all that it can read", parsed.Kind(), media)
 	}
 	response.Body = t.tap.openWatch(parsed, shown, response.Body)
 	return response, nil
@@ -102,7 +104,7 @@ func (t *transport) delay(entry *Request, action Action, request *http.Request) 
 	replies := make(chan reply, 1)
 	go func() {
 		<-action.Delay
-		response, err := t.next.RoundTrip(sent)
+		response, err := t.send(entry, sent)
 		response, err = t.tap.end(entry, Action{}, response, err) //nolint:bodyclose // the operator closes it, or the goroutine below
 		replies <- reply{response, err}
 	}()

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 )
@@ -294,17 +295,31 @@ func describe(raw json.RawMessage) (apiwatch.EventType, string) {
 }
 
 // decode returns an event's type and the metadata that identifies its object. The metadata is nil for bookmarks, for
-// errors, and for events that can't be read.
+// errors, and for events that can't be read. If the watch was asked for Tables, as by kubectl get --watch, the object is
+// in the only row of the event's Table.
 func decode(raw json.RawMessage) (apiwatch.EventType, *metav1.PartialObjectMetadata) {
 	var event struct {
 		Type   apiwatch.EventType
-		Object metav1.PartialObjectMetadata
+		Object struct {
+			metav1.PartialObjectMetadata
+			Rows json.RawMessage
+		}
 	}
 	if json.Unmarshal(raw, &event) != nil || event.Type == apiwatch.Bookmark || event.Type == apiwatch.Error {
 		return event.Type, nil
 	}
-	return event.Type, &event.Object
+	if event.Object.GroupVersionKind().GroupKind() != tableKind {
+		return event.Type, &event.Object.PartialObjectMetadata
+	}
+	var rows []struct{ Object metav1.PartialObjectMetadata }
+	if json.Unmarshal(event.Object.Rows, &rows) != nil || len(rows) != 1 {
+		return event.Type, nil
+	}
+	return event.Type, &rows[0].Object
 }
+
+// tableKind is the kind of what the API server sends to clients that print objects as a table.
+var tableKind = schema.GroupKind{Group: metav1.GroupName, Kind: "Table"}
 
 func retype(raw json.RawMessage, kind apiwatch.EventType) json.RawMessage {
 	var event frame

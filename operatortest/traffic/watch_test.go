@@ -27,6 +27,13 @@ func event(kind apiwatch.EventType, name string, version int) json.RawMessage {
 		`{"type":%q,"object":{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"here","name":%q,"resourceVersion":"%d"}}}`, kind, name, version))
 }
 
+// tableEvent is like event, for a watch of Tables.
+func tableEvent(kind apiwatch.EventType, name string, version int) json.RawMessage {
+	return json.RawMessage(fmt.Sprintf(
+		`{"type":%q,"object":{"apiVersion":"meta.k8s.io/v1","kind":"Table","metadata":{"resourceVersion":"%[3]d"},"columnDefinitions":null,"rows":[{"cells":[%[2]q,"1"],`+
+			`"object":{"apiVersion":"meta.k8s.io/v1","kind":"PartialObjectMetadata","metadata":{"namespace":"here","name":%[2]q,"resourceVersion":"%[3]d"}}}]}}`, kind, name, version))
+}
+
 // initialEnd follows the objects with which a watch begins.
 var initialEnd = json.RawMessage(`{"type":"BOOKMARK","object":{"kind":"ConfigMap","metadata":{"resourceVersion":"2","annotations":{"k8s.io/initial-events-end":"true"}}}}`)
 
@@ -72,6 +79,10 @@ func TestLatest(t *testing.T) {
 		"bookmarks stay: one of them says that the initial events are complete": {
 			events: []json.RawMessage{event("ADDED", "a", 1), initialEnd, event("MODIFIED", "a", 3), event("BOOKMARK", "", 4)},
 			want:   []json.RawMessage{initialEnd, event("ADDED", "a", 3), event("BOOKMARK", "", 4)},
+		},
+		"the rows of tables": {
+			events: []json.RawMessage{tableEvent("MODIFIED", "a", 1), tableEvent("MODIFIED", "b", 2), tableEvent("MODIFIED", "a", 3)},
+			want:   []json.RawMessage{tableEvent("MODIFIED", "b", 2), tableEvent("MODIFIED", "a", 3)},
 		},
 		"an error stays": {
 			events: []json.RawMessage{event("MODIFIED", "a", 1), expired},
@@ -288,5 +299,5 @@ func TestWatchThatIsNotJSON(t *testing.T) {
 	transport := &transport{tap: tap, next: http.DefaultTransport}
 	request, err := http.NewRequest(http.MethodGet, listening.URL+configMaps+"?watch=true", nil)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(failure(transport, request)).To(MatchError(ContainSubstring("the test kit reads JSON only, so use the rest.Config unchanged")))
+	g.Expect(failure(transport, request)).To(MatchError(ContainSubstring("although the test kit asked for JSON, which is all that it can read")))
 }

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -30,13 +31,33 @@ func (t *Trial) confined() error {
 }
 
 func (runner *Runner) isNamespaced(request traffic.Request) bool {
-	mapper := runner.Cluster.Admin.RESTMapper()
-	kind, err := mapper.KindFor(schema.GroupVersionResource{Group: request.Group, Version: request.Version, Resource: request.Resource})
+	kind, err := runner.kindOf(request)
 	if err != nil {
 		return false // the API server tells the operator that there is no such resource
 	}
-	mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	mapping, err := runner.Cluster.Admin.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
 	return err == nil && mapping.Scope.Name() == meta.RESTScopeNameNamespace
+}
+
+// kindOf returns the kind of a request's resource.
+func (runner *Runner) kindOf(request traffic.Request) (schema.GroupVersionKind, error) {
+	resource := schema.GroupVersionResource{Group: request.Group, Version: request.Version, Resource: request.Resource}
+	kind, err := runner.Cluster.Admin.RESTMapper().KindFor(resource)
+	if err != nil {
+		return kind, fmt.Errorf("find the kind of %s: %w", resource.GroupResource(), err)
+	}
+	return kind, nil
+}
+
+// readFor reads the object of a request.
+func (runner *Runner) readFor(ctx context.Context, request traffic.Request) (*unstructured.Unstructured, error) {
+	kind, err := runner.kindOf(request)
+	if err != nil {
+		return nil, err
+	}
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(kind)
+	return object, runner.Cluster.Admin.Get(ctx, client.ObjectKey{Namespace: request.Namespace, Name: request.Name}, object)
 }
 
 // undeclared returns an error if operators left objects behind that are neither of their resource's kind nor of a
@@ -85,10 +106,9 @@ func (t *Trial) MadeElse() (map[schema.GroupVersionKind][]string, error) {
 			if !makes(request) || declared(request) {
 				continue
 			}
-			resource := schema.GroupVersionResource{Group: request.Group, Version: request.Version, Resource: request.Resource}
-			kind, err := t.Cluster.Admin.RESTMapper().KindFor(resource)
+			kind, err := t.kindOf(request)
 			if err != nil {
-				return nil, fmt.Errorf("find the kind of %s: %w", resource.GroupResource(), err)
+				return nil, err
 			}
 			made[kind] = append(made[kind], request.Name)
 		}

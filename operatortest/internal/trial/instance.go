@@ -66,6 +66,7 @@ func (t *Trial) StartOn(tap *traffic.Tap, options operatortest.RunOptions) *Inst
 	if t.beside != nil || t.Operator.Confine {
 		tap.Confine(t.isNamespaced, t.namespaces()...)
 	}
+	tap.ReadBefore(t.readFor)
 	config := tap.Config(t.confine(t.config(t.user)))
 	go pprof.Do(logr.NewContext(ctx, started.log.logger()), pprof.Labels(instanceLabel, started.label), func(ctx context.Context) {
 		defer close(started.Done)

@@ -66,7 +66,7 @@ func (r recorder) Delete(ctx context.Context, object client.Object, options ...c
 	return err
 }
 
-// note adds a write of the kit to the timeline.
+// note adds a write of the kit to the timeline, and tells the Taps which version it has made.
 func (t *Trial) note(at time.Time, verb string, object client.Object, detail string, err error) {
 	kind := object.GetObjectKind().GroupVersionKind().Kind
 	if known, kindErr := t.Cluster.Admin.GroupVersionKindFor(object); kindErr == nil { // a typed object may lack its kind
@@ -74,6 +74,10 @@ func (t *Trial) note(at time.Time, verb string, object client.Object, detail str
 	}
 	if err != nil {
 		detail = err.Error()
+	} else if verb != "delete" {
+		for _, instance := range t.instances {
+			instance.Tap.NoteOther(object.GetResourceVersion())
+		}
 	}
 	t.actsMu.Lock()
 	defer t.actsMu.Unlock()
