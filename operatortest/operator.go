@@ -122,6 +122,7 @@ type Operator struct {
 	//	                              "least-privilege/create tokenreviews.authentication.k8s.io"; the verb * stands for all
 	//	                              verbs, for the resource's subresources, too
 	LeftOut map[string]string
+	//	secrets/log                   the operator logs nothing
 	// External is the system outside Kubernetes in which the operator creates something. It is nil if there is none.
 	External External
 	// Seed is the seed of the random specs that the "transitions" behaviour tries. If it is zero, the kit uses 1.

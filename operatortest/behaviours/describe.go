@@ -201,9 +201,7 @@ func (s *session) wait(ctx context.Context, b behaviour) error {
 	case err := <-s.results[b.name]:
 		if err == nil && b.afterAll != nil {
 			s.others.Wait()
-			if err := b.afterAll(s.runner); err != nil {
-				return &failure{behaviour: b, cause: err}
-			}
+			return b.explain(b.afterAll(s.runner))
 		}
 		return err
 	case <-ctx.Done():

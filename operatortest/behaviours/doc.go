@@ -67,7 +67,8 @@
 //
 // A panic is an error in every trial, even if the framework recovers from it. The kit searches the operator's log for
 // panics and for the values of Secrets. If the operator runs as a process of its own, the log is what that process
-// prints; otherwise it is the output of the logger in Run's context.
+// prints; otherwise it is the output of the logger in Run's context, and the behaviour "secrets" is reported as not tried
+// if there is none.
 //
 // A disturbance that changes nothing is an error, because any operator would pass the trial. Examples are a patch with
 // a misspelt field, and one that sets the current value. Before it calls Normalize, the kit compares the fields that a

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/go-logr/logr"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"k8s.io/client-go/rest"
@@ -86,6 +87,8 @@ func leaveRunning() { select {} }
 // runFlawed runs the reference operator with a flaw. It adds the flaws that concern the whole process.
 func runFlawed(ctx context.Context, config *rest.Config, options operatortest.RunOptions, stock *warehouse, mutation mutation) error {
 	switch mutation {
+	case unheard:
+		ctx = logr.NewContext(ctx, logr.Discard())
 	case ignoresLease:
 		options.LeaderElection = nil
 	case losesLease:

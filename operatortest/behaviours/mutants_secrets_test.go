@@ -33,6 +33,9 @@ const (
 // copiesSecret is a correct operator that resembles these.
 const copiesSecret mutation = "puts its password into another Secret, too, and logs its host name"
 
+// unheard logs to a logger that the kit doesn't know.
+const unheard mutation = "does not use the kit's logger"
+
 const (
 	// password contains characters that are escaped in JSON and in logs.
 	password = `Tr0ub4dor "and" 3`
@@ -137,4 +140,18 @@ var _ = pooledIt("a value that is not secret is found unless its key is left out
 	operator := mutant{lacking: secrets, flaw: copiesSecret}.operator()
 	operator.LeftOut = nil
 	g.Expect(tryReport(ctx, secrets, operator, `host in Secret gadget`)).To(Succeed())
+})
+
+var _ = pooledIt("an operator whose log the kit doesn't see is not tried for what it logs", func(ctx context.Context, g Gomega) {
+	operator := mutant{lacking: secrets, flaw: unheard}.operator()
+	runner, err := trial.NewRunner(ctx, operator, cluster)
+	g.Expect(err).NotTo(HaveOccurred())
+	defer runner.Close()
+	g.Expect(secrets.try(ctx, runner)).To(And(MatchError(errNotTried), MatchError(And(
+		HavePrefix(`behaviour "secrets": not tried, because the kit has seen no line of the operator's log`),
+		ContainSubstring("ctrl.LoggerFrom(ctx)"), ContainSubstring(`leave out "secrets/log"`),
+	))))
+	runner.Operator.LeftOut[secretsLog] = "it logs nothing"
+	g.Expect(checkLeftOut(runner.Operator.LeftOut)).To(Succeed())
+	g.Expect(secrets.try(ctx, runner)).To(Succeed())
 })

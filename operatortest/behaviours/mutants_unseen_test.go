@@ -55,7 +55,7 @@ func secretiveOperator(mutation mutation, operator operatortest.Operator) operat
 		operator.Roles = []string{"testdata/gadget/role-secrets.yaml"}
 		operator.Children = append(operator.Children, operatortest.Child{Kind: corev1.SchemeGroupVersion.WithKind("Secret")})
 		operator.MaxWrites++
-	case logsSecret, logsEncoded, tellsByEvent, tellsByCondition, annotatesSecret, tellsOnError, printsSecret, copiesSecret:
+	case logsSecret, logsEncoded, tellsByEvent, tellsByCondition, annotatesSecret, tellsOnError, printsSecret, copiesSecret, unheard:
 		operator = confidingOperator(mutation, operator)
 	case sharesSelector, selectsOwn:
 		operator = deployingOperator(operator)

@@ -44,9 +44,13 @@ var secrets = behaviour{
 
 func noRequest(traffic.Request) bool { return false }
 
-// undisclosed returns an error if a trial found the value of a Secret where it does not belong.
+// undisclosed returns an error if a trial found the value of a Secret where it does not belong, or if there was no log to
+// search.
 func undisclosed(runner *trial.Runner) error {
 	found := runner.Disclosed()
+	if len(found) == 0 && runner.SawNoLog() && !runner.LeftOut(secretsLog) {
+		return errNoLog
+	}
 	if len(found) == 0 {
 		return nil
 	}
@@ -58,6 +62,14 @@ func undisclosed(runner *trial.Runner) error {
 		"If the value of a key isn't secret, such as a host name, leave out %q",
 		strings.Join(found, "\n"), more, secretsPart+"KEY")
 }
+
+// errNoLog means that the operator may have logged anything.
+var errNoLog = fmt.Errorf("%w, because the kit has seen no line of the operator's log, and so can't search it\n"+
+	"Use the logger in Run's context: klog.FromContext(ctx) returns it, and for a manager, set ctrl.Options.Logger to ctrl.LoggerFrom(ctx). "+
+	"If the operator logs to a file, call RunOptions.LogFile. If it logs nothing, leave out %q", errNotTried, secretsLog)
+
+// secretsLog is the part of the behaviour that an operator without a log can leave out.
+const secretsLog = "secrets/log"
 
 // secretsPart is the prefix of the behaviour's parts that can be left out: keys of Secrets.
 const secretsPart = "secrets/"

@@ -93,6 +93,13 @@ func (l *operatorLog) String() string {
 	return logged.String()
 }
 
+// exists reports whether the operator has logged something, or has handed over a file, even an empty one.
+func (l *operatorLog) exists() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.text)+len(l.files) > 0
+}
+
 // detail matches the lines with a verbosity of 2 or more, in the format of [operatorLog.logger].
 var detail = regexp.MustCompile(`(^| )"level"=[2-9] "msg"=`)
 

@@ -20,9 +20,11 @@ func TestOperatorLog(t *testing.T) {
 	t.Cleanup(klog.ClearLogger)
 	dead := false
 	log := &operatorLog{dead: func() bool { return dead }}
+	g.Expect(log.exists()).To(BeFalse())
 	file := filepath.Join(t.TempDir(), "log")
 	g.Expect(os.WriteFile(file, []byte("printed early\n"), 0o600)).To(Succeed())
 	g.Expect(log.follow(file)).To(Succeed())
+	g.Expect(log.exists()).To(BeTrue(), "a file is a log even before it has lines")
 
 	logger := log.logger().WithName("widgets").WithValues("widget", "a")
 	logger.Info("made")

@@ -56,6 +56,8 @@ type Runner struct {
 	records []Record
 	// disclosed describes the values of Secrets that trials have found where they don't belong.
 	disclosed []string
+	// searched means that a trial had values of Secrets to search for. heard means that such a trial had an operator's log.
+	searched, heard bool
 	// histories holds the histories that trials have noted.
 	histories []Lived
 	// webhooks is the trial whose only operator serves the cluster's webhooks. It is nil if no trial does.

@@ -146,6 +146,7 @@ func (t *Trial) disclosures(ctx context.Context) error {
 	if len(needles) == 0 {
 		return nil
 	}
+	t.noteSearch()
 	texts, err := t.readable(ctx)
 	if err != nil {
 		return err
@@ -246,6 +247,21 @@ func leavesOf(content any) string {
 		return text.String()
 	}
 	return ""
+}
+
+// noteSearch notes that a trial has values to search for, and whether it has an operator's log to search.
+func (t *Trial) noteSearch() {
+	has := slices.ContainsFunc(t.instances, func(operator *Instance) bool { return operator.log.exists() })
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.searched, t.heard = true, t.heard || has
+}
+
+// SawNoLog reports whether trials have searched for values of Secrets, but none of them has seen an operator's log.
+func (runner *Runner) SawNoLog() bool {
+	runner.mu.Lock()
+	defer runner.mu.Unlock()
+	return runner.searched && !runner.heard
 }
 
 // disclose records a place in which a value was found.
