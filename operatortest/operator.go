@@ -47,6 +47,10 @@ type Operator struct {
 	// trial is dead. If ServesWebhooks is false, the suite itself must serve the cluster's webhooks, if there are any. The
 	// same is true of a suite that calls behaviours.DescribeSchema, which runs no operator.
 	ServesWebhooks bool
+	// WebhooksOnly means that Run starts no controllers if [WebhookServer.Only] is true. That operator may then read all
+	// namespaces, so its webhooks can look up other objects of a trial. Otherwise it sees only its own namespace, which is
+	// empty, so that it doesn't reconcile the resources of the trials.
+	WebhooksOnly bool
 	// Roles are files with the operator's Roles and ClusterRoles. The operator runs with these permissions and no
 	// others. A Role applies in the namespace of each trial, which also contains the Lease. If Roles is empty, the
 	// operator has all permissions, and the "least-privilege" behaviour is left out.
@@ -117,12 +121,12 @@ type Operator struct {
 	//	misoperation/pods             the status describes the children themselves, whether or not their pods are running
 	//	update/spec.PATH              a field that has no effect until later
 	//	secrets/KEY                   a key in Secrets whose value is not confidential, such as "secrets/host"
+	//	secrets/log                   the operator logs nothing
 	//	growth/memory                 a bounded cache that the kit's objects don't fill, or a suite that keeps objects
 	//	least-privilege/VERB RESOURCE a permission that no trial makes the operator use, such as
 	//	                              "least-privilege/create tokenreviews.authentication.k8s.io"; the verb * stands for all
 	//	                              verbs, for the resource's subresources, too
 	LeftOut map[string]string
-	//	secrets/log                   the operator logs nothing
 	// External is the system outside Kubernetes in which the operator creates something. It is nil if there is none.
 	External External
 	// Seed is the seed of the random specs that the "transitions" behaviour tries. If it is zero, the kit uses 1.
@@ -141,21 +145,22 @@ type Operator struct {
 	// operator, twice as long after each further one, and always at least four times the longest gap so far between two of
 	// its requests.
 	MaxPause time.Duration
-	// Timeout bounds each wait for the operator. If it is zero, the environment variable OPERATORTEST_TIMEOUT applies, or
-	// else one minute.
-	Timeout time.Duration
-}
-
 	// Parallel is how many trials may run at the same time. If it is zero, the environment variable OPERATORTEST_PARALLEL
 	// applies, or else there may be 12, whatever the number of cores: trials mostly wait. Each has at least one operator of
 	// its own, so a smaller number helps if an operator needs much memory, or if waits fail only because the machine is busy.
 	// A few more trials, whose results others wait for, may run at the same time.
 	Parallel int
+	// Timeout bounds each wait for the operator. If it is zero, the environment variable OPERATORTEST_TIMEOUT applies, or
+	// else one minute.
+	Timeout time.Duration
+}
+
 // RunOptions tells an operator how the kit wants it to run.
 type RunOptions struct {
 	// Namespace is the only namespace that the operator may read and write. In a trial that [Operator.AllNamespaces] permits,
-	// it is empty, which means all namespaces. The name of a cluster-scoped child must contain the resource's name or
-	// namespace. If the custom resources are cluster-scoped, the operator lists and watches only those of its trial.
+	// and for an operator that serves [Operator.WebhooksOnly], it is empty, which means all namespaces. The name of a
+	// cluster-scoped child must contain the resource's name or namespace. If the custom resources are cluster-scoped, the
+	// operator lists and watches only those of its trial.
 	Namespace string
 	// Resync is how often the informers pass all objects to the handlers again. Zero means the operator's default.
 	Resync time.Duration
@@ -177,6 +182,9 @@ type WebhookServer struct {
 	Port int
 	// CertDir is a folder with a certificate for that address: tls.crt and tls.key.
 	CertDir string
+	// Only means that this operator's webhooks are those that the API server calls, and that it has nothing to reconcile.
+	// If [Operator.WebhooksOnly] is true, it must start no controllers then, and [RunOptions.Namespace] is empty.
+	Only bool
 }
 
 // LeaderElection says which Lease to use, and how quickly a leader is elected.

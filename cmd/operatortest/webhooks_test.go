@@ -24,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -38,8 +39,12 @@ import (
 )
 
 // notesVariable, if set, makes the test binary run as an operator with webhooks. Its value is the folder with the
-// certificate. The binary's arguments are the port and the namespace.
-const notesVariable = "OPERATORTEST_NOTES"
+// certificate. The binary's arguments are the port and the namespace. With a third argument, it runs no controllers. If
+// lookupVariable is set, too, its webhook for validation looks up a ConfigMap with the name "rules", which must exist.
+const (
+	notesVariable  = "OPERATORTEST_NOTES"
+	lookupVariable = "OPERATORTEST_NOTES_LOOKUP"
+)
 
 // notesCommand is the command that starts this operator.
 var notesCommand = `[env, "` + notesVariable + `={{.CertDir}}", "` + os.Args[0] + `", "{{.WebhookPort}}", "{{.Namespace}}"]`
@@ -48,7 +53,7 @@ var noteKind = schema.GroupVersionKind{Group: "webhooks.example.com", Version: "
 
 func TestMain(m *testing.M) {
 	if certificates := os.Getenv(notesVariable); certificates != "" {
-		if err := runNotes(ctrl.SetupSignalHandler(), certificates, os.Args[1], os.Args[2]); err != nil {
+		if err := runNotes(ctrl.SetupSignalHandler(), certificates, os.Args[1], os.Args[2], len(os.Args) > 3); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -65,8 +70,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// runNotes runs an operator that writes the text of each Note to a ConfigMap.
-func runNotes(ctx context.Context, certificates, port, namespace string) error {
+// runNotes runs an operator that writes the text of each Note to a ConfigMap, or only its webhooks.
+func runNotes(ctx context.Context, certificates, port, namespace string, webhooksOnly bool) error {
 	ctrl.SetLogger(klog.Background())
 	number, err := strconv.Atoi(port)
 	if err != nil {
@@ -82,8 +87,15 @@ func runNotes(ctx context.Context, certificates, port, namespace string) error {
 		return err
 	}
 	manager.GetWebhookServer().Register("/default", &admission.Webhook{Handler: admission.HandlerFunc(defaultNote)})
-	manager.GetWebhookServer().Register("/validate", &admission.Webhook{Handler: admission.HandlerFunc(validateNote)})
+	validate := validateNote
+	if os.Getenv(lookupVariable) != "" {
+		validate = withRules(manager.GetClient())
+	}
+	manager.GetWebhookServer().Register("/validate", &admission.Webhook{Handler: admission.HandlerFunc(validate)})
 	manager.GetWebhookServer().Register("/convert", http.HandlerFunc(convertNotes))
+	if webhooksOnly {
+		return manager.Start(ctx)
+	}
 	reconciler := &noteReconciler{manager.GetClient()}
 	if err := ctrl.NewControllerManagedBy(manager).For(newNote()).Owns(&corev1.ConfigMap{}).Named("note").Complete(reconciler); err != nil {
 		return err
@@ -134,6 +146,21 @@ func validateNote(_ context.Context, request admission.Request) admission.Respon
 		return admission.Denied("don't shout")
 	}
 	return admission.Allowed("")
+}
+
+// withRules returns a handler like validateNote that also looks up the rules in the Note's namespace, in the cache.
+func withRules(reader client.Reader) func(context.Context, admission.Request) admission.Response {
+	return func(ctx context.Context, request admission.Request) admission.Response {
+		var err error
+		_ = wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, 2*time.Second, true, func(ctx context.Context) (bool, error) { // the cache may be late
+			err = reader.Get(ctx, client.ObjectKey{Namespace: request.Namespace, Name: "rules"}, &corev1.ConfigMap{})
+			return err == nil, nil
+		})
+		if err != nil {
+			return admission.Errored(http.StatusInternalServerError, fmt.Errorf("look up the rules: %w", err))
+		}
+		return validateNote(ctx, request)
+	}
 }
 
 // convertNotes converts Notes: a field of the spec has a different name in each version.
@@ -244,6 +271,36 @@ func TestWebhooksOfAProcess(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred(), output.String())
 	g.Expect(output.String()).To(MatchRegexp(`schema +passed`))
 	g.Expect(output.String()).To(MatchRegexp(`crash +passed +[1-9]`))
+}
+
+func TestWebhooksThatLookUpObjects(t *testing.T) {
+	look := strings.Replace(notesCommand, `[env, `, `[env, "`+lookupVariable+`=yes", `, 1)
+	alone := strings.TrimSuffix(look, "]") + `, "{{if .WebhooksOnly}}alone{{end}}"]`
+	tests := map[string]struct{ command, more, want string }{
+		"in a process that sees only its own namespace": {command: look, want: "unknown namespace for the cache"},
+		"in a process without controllers":              {command: alone},
+		"in a process without controllers, of an operator that the kit confines": {
+			command: strings.ReplaceAll(alone, "{{.Namespace}}", ""), more: "confine: true\n",
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			file := describeNotes(t, test.command, "[manifests.yaml]")
+			content, err := os.ReadFile(file)
+			g.Expect(err).NotTo(HaveOccurred())
+			content = append(content, "prepare: [{apiVersion: v1, kind: ConfigMap, metadata: {name: rules}}]\n"+test.more...)
+			g.Expect(os.WriteFile(file, content, 0o600)).To(Succeed())
+			var output bytes.Buffer
+			err = run(t.Context(), runOptions{file: file, Options: behaviours.Options{Only: []string{"converges", "update"}}}, &output)
+			if test.want != "" {
+				g.Expect(err).To(MatchError(errLacking))
+				g.Expect(output.String()).To(ContainSubstring(test.want))
+				return
+			}
+			g.Expect(err).NotTo(HaveOccurred(), output.String())
+		})
+	}
 }
 
 func TestLearnWithWebhooks(t *testing.T) {

@@ -40,7 +40,9 @@ type File struct {
 	// Webhooks are files and folders with the operator's webhook configurations, as controller-gen writes them. During
 	// the trials, the kit runs one more operator, which serves the webhooks on port {{.WebhookPort}} of 127.0.0.1, with
 	// the certificate in {{.CertDir}}. If the command has these placeholders, that operator also converts objects whose
-	// definitions name a conversion webhook.
+	// definitions name a conversion webhook. That operator sees only a namespace of its own, which is empty. If its webhooks
+	// look up other objects, make the command start it without controllers where {{.WebhooksOnly}} is true: it may then read
+	// all namespaces.
 	Webhooks []string `json:"webhooks,omitempty"`
 	// Roles are files with Roles and ClusterRoles, or folders with such files. The operator runs with these permissions and no
 	// others. Without Roles, it may do everything, and the "least-privilege" behaviour is left out.
@@ -111,12 +113,12 @@ type File struct {
 	// do: the interval at which it polls or requeues. If the operator pauses for longer than that, the kit may stop
 	// waiting before Timeout.
 	MaxPause string `json:"maxPause,omitempty"`
-	// Timeout bounds each wait for the operator, such as 30s. If it is empty, the environment variable
-	// OPERATORTEST_TIMEOUT applies, or else one minute.
 	// Parallel is how many trials may run at the same time, each with at least one process of the operator. If it is zero,
 	// the environment variable OPERATORTEST_PARALLEL applies, or else there may be 12. A few more trials, whose results
 	// others wait for, may run at the same time.
 	Parallel int `json:"parallel,omitempty"`
+	// Timeout bounds each wait for the operator, such as 30s. If it is empty, the environment variable
+	// OPERATORTEST_TIMEOUT applies, or else one minute.
 	Timeout string `json:"timeout,omitempty"`
 }
 
@@ -223,11 +225,11 @@ func (f *File) Operator(dir string) (operatortest.Operator, error) {
 	if made.MaxPause, err = duration("maxPause", f.MaxPause); err != nil {
 		return made, err
 	}
-	grace, err := duration("grace", f.Grace)
-	if err != nil {
 	if f.Parallel < 0 {
 		return made, fmt.Errorf("parallel: %d is not a positive number", f.Parallel)
 	}
+	grace, err := duration("grace", f.Grace)
+	if err != nil {
 		return made, err
 	}
 	command := process.Command{
@@ -239,7 +241,7 @@ func (f *File) Operator(dir string) (operatortest.Operator, error) {
 	if len(f.Resync) == 0 {
 		made.LeftOut = with(f.LeftOut, trial.Resync, "resync has no arguments for it")
 	}
-	made.Run, made.ServesWebhooks = command.Run, command.ServesWebhooks()
+	made.Run, made.ServesWebhooks, made.WebhooksOnly = command.Run, command.ServesWebhooks(), command.WebhooksOnly()
 	if len(f.Webhooks) > 0 && !made.ServesWebhooks {
 		return made, errors.New("webhooks: command must tell the operator where to serve them, for example with --webhook-port={{.WebhookPort}} and --webhook-cert-path={{.CertDir}}")
 	}

@@ -54,8 +54,15 @@ type Command struct {
 }
 
 // ServesWebhooks reports whether the command says where to serve webhooks, with {{.WebhookPort}}.
-func (c Command) ServesWebhooks() bool {
-	return slices.ContainsFunc(slices.Concat(c.Args, c.Env), func(text string) bool { return strings.Contains(text, ".WebhookPort") })
+func (c Command) ServesWebhooks() bool { return c.uses(".WebhookPort") }
+
+// WebhooksOnly reports whether the command can start a process that has webhooks but no controllers, with
+// {{.WebhooksOnly}}.
+func (c Command) WebhooksOnly() bool { return c.uses(".WebhooksOnly") }
+
+// uses reports whether the command has a placeholder.
+func (c Command) uses(placeholder string) bool {
+	return slices.ContainsFunc(slices.Concat(c.Args, c.Env), func(text string) bool { return strings.Contains(text, placeholder) })
 }
 
 // Run runs the operator until the context ends, and returns when its process and everything that it started have ended.

@@ -68,6 +68,8 @@ func TestServesWebhooks(t *testing.T) {
 	g.Expect(Command{Args: []string{"manager", "--port={{.FreePort}}"}}.ServesWebhooks()).To(BeFalse())
 	g.Expect(Command{Args: []string{"manager", "--webhook-port={{.WebhookPort}}"}}.ServesWebhooks()).To(BeTrue())
 	g.Expect(Command{Args: []string{"manager"}, Env: []string{"PORT={{ .WebhookPort }}"}}.ServesWebhooks()).To(BeTrue())
+	g.Expect(Command{Args: []string{"manager", "--webhook-port={{.WebhookPort}}"}}.WebhooksOnly()).To(BeFalse())
+	g.Expect(Command{Args: []string{"manager", "{{if .WebhooksOnly}}--controllers=false{{end}}"}}.WebhooksOnly()).To(BeTrue())
 }
 
 func TestCheckFindsAProgramInTheWorkingFolder(t *testing.T) {

@@ -36,6 +36,9 @@ type Values struct {
 	// it. They are 0 and empty if the operator has no webhooks to serve.
 	WebhookPort int
 	CertDir     string
+	// WebhooksOnly is true for the one process whose webhooks the API server calls. If a template uses WebhooksOnly, that
+	// process must start no controllers, and Namespace is empty for it: its webhooks may look up objects in all namespaces.
+	WebhooksOnly bool
 }
 
 func valuesOf(kubeconfig string, options operatortest.RunOptions) Values {
@@ -46,7 +49,7 @@ func valuesOf(kubeconfig string, options operatortest.RunOptions) Values {
 		values.LeaseDuration, values.RenewDeadline, values.RetryPeriod = election.LeaseDuration, election.RenewDeadline, election.RetryPeriod
 	}
 	if webhooks := options.Webhooks; webhooks != nil {
-		values.WebhookPort, values.CertDir = webhooks.Port, webhooks.CertDir
+		values.WebhookPort, values.CertDir, values.WebhooksOnly = webhooks.Port, webhooks.CertDir, webhooks.Only
 	}
 	return values
 }

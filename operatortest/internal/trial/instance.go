@@ -60,14 +60,20 @@ func (t *Trial) StartOn(tap *traffic.Tap, options operatortest.RunOptions) *Inst
 	if t.Operator.ServesWebhooks && options.Webhooks == nil {
 		options.Webhooks = t.unusedWebhooks()
 	}
-	if t.beside != nil && !t.Operator.Confine {
+	// An operator without controllers may see all trials.
+	seesAll := t.Operator.WebhooksOnly && options.Webhooks != nil && options.Webhooks.Only
+	if seesAll || t.beside != nil && !t.Operator.Confine {
 		options.Namespace = metav1.NamespaceAll
 	}
-	if t.beside != nil || t.Operator.Confine {
+	if !seesAll && (t.beside != nil || t.Operator.Confine) {
 		tap.Confine(t.isNamespaced, t.namespaces()...)
 	}
 	tap.ReadBefore(t.readFor)
-	config := tap.Config(t.confine(t.config(t.user)))
+	config := t.config(t.user)
+	if !seesAll {
+		config = t.confine(config)
+	}
+	config = tap.Config(config)
 	go pprof.Do(logr.NewContext(ctx, started.log.logger()), pprof.Labels(instanceLabel, started.label), func(ctx context.Context) {
 		defer close(started.Done)
 		defer func() {

@@ -278,9 +278,6 @@ func timeoutFromEnvironment() (time.Duration, error) {
 	return timeout, nil
 }
 
-// Once runs an experiment once for all behaviours that need its result.
-func (runner *Runner) Once(name string, experiment func() (any, error)) (any, error) {
-	once, _ := runner.lives.LoadOrStore(name, sync.OnceValues(experiment))
 // parallelFromEnvironment reads OPERATORTEST_PARALLEL; if that isn't set, it returns ParallelTrials.
 func parallelFromEnvironment() (int, error) {
 	given := os.Getenv("OPERATORTEST_PARALLEL")
@@ -294,5 +291,8 @@ func parallelFromEnvironment() (int, error) {
 	return parallel, nil
 }
 
+// Once runs an experiment once for all behaviours that need its result.
+func (runner *Runner) Once(name string, experiment func() (any, error)) (any, error) {
+	once, _ := runner.lives.LoadOrStore(name, sync.OnceValues(experiment))
 	return once.(func() (any, error))()
 }

@@ -50,6 +50,11 @@ func (runner *Runner) readSpecs(ctx context.Context) (*specgen.Specs, error) {
 		return nil, err
 	}
 	runner.drafts = namespace.Name
+	if runner.Operator.ServesWebhooks || len(runner.Operator.Webhooks) > 0 { // a webhook may look up what the sample refers to
+		if err := runner.newTrial("drafts", namespace.Name).prepare(ctx); err != nil {
+			return nil, err
+		}
+	}
 	if made.Base, err = runner.Admits(ctx, nil); err != nil {
 		return nil, err
 	}

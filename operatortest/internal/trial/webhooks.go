@@ -28,7 +28,7 @@ func (runner *Runner) serveWebhooks(ctx context.Context) error {
 		return err
 	}
 	at := runner.Cluster.Serving
-	serving.StartOn(traffic.New(), operatortest.RunOptions{Webhooks: &operatortest.WebhookServer{Port: at.Port, CertDir: at.CertDir}})
+	serving.StartOn(traffic.New(), operatortest.RunOptions{Webhooks: &operatortest.WebhookServer{Port: at.Port, CertDir: at.CertDir, Only: true}})
 	address := net.JoinHostPort(at.Host, strconv.Itoa(at.Port))
 	return serving.Within(ctx, runner.Operator.Timeout, "the operator to serve its webhooks at "+address, func(ctx context.Context) error {
 		connection, err := (&net.Dialer{Timeout: connectTimeout}).DialContext(ctx, "tcp", address)
