@@ -84,7 +84,9 @@ func (t *Trial) StartOn(tap *traffic.Tap, options operatortest.RunOptions) *Inst
 		}()
 		started.Err = t.Operator.Run(ctx, config, options)
 	})
+	t.actsMu.Lock()
 	t.instances = append(t.instances, started)
+	t.actsMu.Unlock()
 	if t.beside != nil {
 		t.beside.instances = t.instances
 	}

@@ -74,16 +74,18 @@ func (t *Trial) note(at time.Time, verb string, object client.Object, detail str
 	}
 	if err != nil {
 		detail = err.Error()
-	} else if verb != "delete" {
-		for _, instance := range t.instances {
-			instance.Tap.NoteOther(object.GetResourceVersion())
-		}
 	}
 	t.actsMu.Lock()
-	defer t.actsMu.Unlock()
 	t.acts = append(t.acts, report.Entry{
 		Seconds: at.Sub(t.began).Seconds(), What: verb + " " + kind, Object: target(object.GetNamespace(), object.GetName()), Reply: detail,
 	})
+	instances := t.instances
+	t.actsMu.Unlock()
+	if err == nil && verb != "delete" {
+		for _, instance := range instances {
+			instance.Tap.NoteOther(object.GetResourceVersion())
+		}
+	}
 }
 
 func target(namespace, name string) string { return strings.TrimPrefix(namespace+"/"+name, "/") }

@@ -25,7 +25,8 @@ type Trial struct {
 	*Runner
 	// Cluster is the Runner's, with a client that records what the trial writes.
 	Cluster recordedCluster
-	// began is when the trial began. acts lists what the kit has written to the cluster since then.
+	// began is when the trial began. acts lists what the kit has written to the cluster since then. actsMu guards acts and
+	// changes of instances.
 	began     time.Time
 	actsMu    sync.Mutex
 	acts      []report.Entry
