@@ -145,10 +145,10 @@ type Operator struct {
 	// operator, twice as long after each further one, and always at least four times the longest gap so far between two of
 	// its requests.
 	MaxPause time.Duration
-	// Parallel is how many trials may run at the same time. If it is zero, the environment variable OPERATORTEST_PARALLEL
-	// applies, or else there may be 12, whatever the number of cores: trials mostly wait. Each has at least one operator of
-	// its own, so a smaller number helps if an operator needs much memory, or if waits fail only because the machine is busy.
-	// A few more trials, whose results others wait for, may run at the same time.
+	// Parallel is how many trials may run at the same time. If it is zero, the environment variable
+	// OPERATORTEST_PARALLEL applies, or else there may be 12, whatever the number of cores, because trials mostly wait.
+	// Each has at least one operator of its own, so a smaller number helps if an operator needs much memory, or if waits
+	// fail only because the machine is busy. A few more trials, whose results others wait for, may run at the same time.
 	Parallel int
 	// Timeout bounds each wait for the operator. If it is zero, the environment variable OPERATORTEST_TIMEOUT applies, or
 	// else one minute.

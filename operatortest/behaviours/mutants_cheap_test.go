@@ -48,8 +48,8 @@ func (r *gadgetReconciler) tryAnyway(ctx context.Context, found *corev1.ConfigMa
 	return fmt.Sprintf("ConfigMap %s belongs to someone else: %s", found.Name, err), nil
 }
 
-// touchAtPoll does what the reference operator does, and also annotates the gadget when it has not done so for as long as
-// the interval of its polls.
+// touchAtPoll does what the reference operator does, and also annotates the gadget when it has not done so for as long
+// as the interval of its polls.
 func (r *gadgetReconciler) touchAtPoll(ctx context.Context, gadget *unstructured.Unstructured) error {
 	if err := r.begin(ctx, gadget); err != nil {
 		return err

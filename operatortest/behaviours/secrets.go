@@ -44,8 +44,8 @@ var secrets = behaviour{
 
 func noRequest(traffic.Request) bool { return false }
 
-// undisclosed returns an error if a trial found the value of a Secret where it does not belong, or if there was no log to
-// search.
+// undisclosed returns an error if a trial found the value of a Secret where it does not belong, or if there was no log
+// to search.
 func undisclosed(runner *trial.Runner) error {
 	found := runner.Disclosed()
 	if len(found) == 0 && runner.SawNoLog() && !runner.LeftOut(secretsLog) {

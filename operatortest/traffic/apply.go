@@ -10,6 +10,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"example.com/operator-workshop/operatortest/internal/state"
 )
 
 // ReadBefore makes the Tap find out which server-side applies change nothing. Before each of them, it calls the function
@@ -86,9 +88,6 @@ func (t *Tap) noteApply(entry *Request, before, after *unstructured.Unstructured
 	entry.version, entry.Unchanged = version, isSame || isOther
 }
 
-// revisionAnnotation is an annotation that the Deployment controller writes together with the status.
-const revisionAnnotation = "deployment.kubernetes.io/revision"
-
 // applied returns the parts of an object that a server-side apply may change, without the fields that only say who
 // changed them.
 func applied(object *unstructured.Unstructured, subresource string) map[string]any {
@@ -97,7 +96,8 @@ func applied(object *unstructured.Unstructured, subresource string) map[string]a
 	object.SetManagedFields(nil)
 	if subresource == "" {
 		delete(object.Object, "status")
-		unstructured.RemoveNestedField(object.Object, "metadata", "annotations", revisionAnnotation)
+		// The Deployment controller writes this annotation together with the status.
+		unstructured.RemoveNestedField(object.Object, "metadata", "annotations", state.RevisionAnnotation)
 		if len(object.GetAnnotations()) == 0 {
 			object.SetAnnotations(nil)
 		}
