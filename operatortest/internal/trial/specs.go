@@ -51,7 +51,12 @@ func (runner *Runner) readSpecs(ctx context.Context) (*specgen.Specs, error) {
 	}
 	runner.drafts = namespace.Name
 	if runner.Operator.ServesWebhooks || len(runner.Operator.Webhooks) > 0 { // a webhook may look up what the sample refers to
-		if err := runner.newTrial("drafts", namespace.Name).prepare(ctx); err != nil {
+		drafts := runner.newTrial("drafts", namespace.Name)
+		err := drafts.prepare(ctx)
+		for _, object := range drafts.clusterWide {
+			runner.Cluster.RemoveOnStop(object)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}

@@ -1,4 +1,4 @@
-package operatortest_test
+package config_test
 
 import (
 	"context"
@@ -28,7 +28,7 @@ func version(t *testing.T, pause string) operatortest.Operator {
 	t.Helper()
 	g := NewWithT(t)
 	dir := filepath.Join(t.TempDir(), "shell")
-	g.Expect(os.CopyFS(dir, os.DirFS("examples/shell"))).To(Succeed())
+	g.Expect(os.CopyFS(dir, os.DirFS("../examples/shell"))).To(Succeed())
 	script := filepath.Join(dir, "greeter.sh")
 	content, err := os.ReadFile(script)
 	g.Expect(err).NotTo(HaveOccurred())
