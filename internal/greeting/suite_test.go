@@ -21,7 +21,7 @@ const (
 	specTimeout = 30 * time.Second
 	// convergeTimeout bounds how long the operator and the cluster may take for one change.
 	convergeTimeout = 10 * time.Second
-	// stopTimeout bounds how long the operator may take to stop. A Reconcile that has begun may take all of its own time.
+	// stopTimeout bounds how long the operator may take to stop. A Reconcile that has begun may use its whole timeout.
 	stopTimeout = reconcileTimeout + 5*time.Second
 )
 
