@@ -33,8 +33,8 @@ func (l *Local) conversion() *apiextensionsv1.CustomResourceConversion {
 	}
 }
 
-// takeConversion makes this process the CRD's converter, and records the former conversion. If that is what another
-// process wrote, which may have been killed, takeConversion records what the other process has replaced.
+// takeConversion makes this process the CRD's converter, and records the former conversion. If another process wrote
+// that conversion, and perhaps was killed, takeConversion records the one that the other process had replaced.
 func (l *Local) takeConversion(crd *apiextensionsv1.CustomResourceDefinition) error {
 	former := crd.Spec.Conversion
 	last, err := readReplacement(crd)
