@@ -17,8 +17,8 @@ import (
 )
 
 // stored returns a Deployment as JSON.
-func stored(version, metadata, rest string) string {
-	return `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","resourceVersion":"` + version + `"` + metadata + `}` + rest + `}`
+func stored(version, metadata, content string) string {
+	return `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","resourceVersion":"` + version + `"` + metadata + `}` + content + `}`
 }
 
 func TestApplyThatChangesNothing(t *testing.T) {

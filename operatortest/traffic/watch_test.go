@@ -27,11 +27,11 @@ func event(kind apiwatch.EventType, name string, version int) json.RawMessage {
 		`{"type":%q,"object":{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"here","name":%q,"resourceVersion":"%d"}}}`, kind, name, version))
 }
 
-// tableEvent is like event, for a watch of Tables.
-func tableEvent(kind apiwatch.EventType, name string, version int) json.RawMessage {
+// tableEvent is a change that a watch of Tables reports.
+func tableEvent(name string, version int) json.RawMessage {
 	return json.RawMessage(fmt.Sprintf(
-		`{"type":%q,"object":{"apiVersion":"meta.k8s.io/v1","kind":"Table","metadata":{"resourceVersion":"%[3]d"},"columnDefinitions":null,"rows":[{"cells":[%[2]q,"1"],`+
-			`"object":{"apiVersion":"meta.k8s.io/v1","kind":"PartialObjectMetadata","metadata":{"namespace":"here","name":%[2]q,"resourceVersion":"%[3]d"}}}]}}`, kind, name, version))
+		`{"type":"MODIFIED","object":{"apiVersion":"meta.k8s.io/v1","kind":"Table","metadata":{"resourceVersion":"%[2]d"},"columnDefinitions":null,"rows":[{"cells":[%[1]q,"1"],`+
+			`"object":{"apiVersion":"meta.k8s.io/v1","kind":"PartialObjectMetadata","metadata":{"namespace":"here","name":%[1]q,"resourceVersion":"%[2]d"}}}]}}`, name, version))
 }
 
 // initialEnd follows the objects with which a watch begins.
@@ -81,8 +81,8 @@ func TestLatest(t *testing.T) {
 			want:   []json.RawMessage{initialEnd, event("ADDED", "a", 3), event("BOOKMARK", "", 4)},
 		},
 		"the rows of tables": {
-			events: []json.RawMessage{tableEvent("MODIFIED", "a", 1), tableEvent("MODIFIED", "b", 2), tableEvent("MODIFIED", "a", 3)},
-			want:   []json.RawMessage{tableEvent("MODIFIED", "b", 2), tableEvent("MODIFIED", "a", 3)},
+			events: []json.RawMessage{tableEvent("a", 1), tableEvent("b", 2), tableEvent("a", 3)},
+			want:   []json.RawMessage{tableEvent("b", 2), tableEvent("a", 3)},
 		},
 		"an error stays": {
 			events: []json.RawMessage{event("MODIFIED", "a", 1), expired},

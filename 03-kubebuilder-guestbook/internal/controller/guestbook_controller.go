@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	//workshop:until 3.5f logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	webappv1 "example.com/operator-workshop/03-kubebuilder-guestbook/api/v1"
