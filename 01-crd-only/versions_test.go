@@ -110,8 +110,8 @@ func TestVersionsAreAlike(t *testing.T) {
 	}
 }
 
-// differences says for each path how v2 is not as expected. The version's name and storage may differ, and every
-// description.
+// differences returns a message for each path at which v2 is not as expected. It ignores the version's name and storage,
+// and all descriptions.
 func differences(path string, value, expected any) []string {
 	found, isMap := value.(map[string]any)
 	wanted, both := expected.(map[string]any)
