@@ -30,8 +30,7 @@ const (
 	lastRetry = 30 * time.Second
 	// cacheTimeout bounds how long the caches may take to fill. Without permission to list, they never do.
 	cacheTimeout = 2 * time.Minute
-	// retryGrowth is how many times --retry-interval a Kluster waits at most after terminal errors: by default, 10
-	// minutes.
+	// retryGrowth limits the wait after terminal errors to this multiple of --retry-interval: by default, to 10 minutes.
 	retryGrowth = 20
 )
 

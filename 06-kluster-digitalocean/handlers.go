@@ -74,8 +74,8 @@ func (c *controller) secretChanged(object any) {
 }
 
 // tokenChanged queues the Klusters that name the Secret and wait after a terminal error, because a new token may be
-// what they need. The other Klusters use it in their next reconcile. They are not queued, because each Kluster that
-// begins to use a Secret also changes it.
+// what they need. The other Klusters use it in their next reconcile. They are not queued: each Kluster that begins or
+// ceases to use the Secret changes its finalizers, and would queue all the others.
 func (c *controller) tokenChanged(object any) {
 	secret := objectOf[*metav1.PartialObjectMetadata](object)
 	if secret == nil {

@@ -150,7 +150,8 @@ func (c *controller) isStale(kluster *klusterv1alpha1.Kluster) bool {
 
 // checkFresh fails if the cache is stale, as it may be after a change of leader. With a stale Kluster, the operator
 // might remove a pool that has just been added to the spec, delete a cluster that someone has just asked to keep, or
-// create a cluster for a Kluster that has been deleted or is being deleted. The event of the newer version queues the Kluster again.
+// create a cluster for a Kluster that has been deleted or is being deleted. The event of the newer version queues the
+// Kluster again.
 //
 //workshop:step 6.9c
 func (c *controller) checkFresh(ctx context.Context, kluster *klusterv1alpha1.Kluster) error {

@@ -30,13 +30,14 @@ type options struct {
 	// observeInterval is how often to observe a cluster that matches its spec, or that the cloud could not create, to
 	// detect changes in the cloud.
 	observeInterval time.Duration
-	// retryInterval is how long to wait before looking again after a terminal error; after further ones, the wait
-	// grows. No event announces that a person has fixed a problem in the cloud.
+	// retryInterval is how long to wait before looking again at a degraded cluster, or after a terminal error; after
+	// further errors, the wait grows. No event announces that a problem in the cloud has been fixed.
 	retryInterval time.Duration
 	// consistencyWindow is how long the cloud may take to show a new cluster, because it is eventually consistent.
 	consistencyWindow time.Duration
-	// firstRetry is how long to wait after the first of several failures in a row. A change of a Kluster queues it
-	// immediately, so this is mostly for requests to the cloud, which a second request after milliseconds doesn't help.
+	// firstRetry is how long to wait after the first of several failures in a row. It is meant for failed requests to
+	// the cloud, where a retry after milliseconds rarely helps. After a conflict, it delays little: the event of the
+	// Kluster's change queues the Kluster sooner.
 	firstRetry time.Duration
 	// outageThreshold is how long the cloud must have been unavailable before the status shows it. Most outages are
 	// over within a minute, and they say nothing about the cluster, which keeps running.
@@ -112,7 +113,7 @@ func (f *flags) bind(set *flag.FlagSet) {
 	set.DurationVar(&f.drainTimeout, "drain-timeout", f.drainTimeout, "how long work may go on after the signal to stop")
 	set.DurationVar(&f.pollInterval, "poll-interval", f.pollInterval, "how often to observe a cluster that the cloud is changing")
 	set.DurationVar(&f.observeInterval, "observe-interval", f.observeInterval, "how often to observe a cluster that needs no changes")
-	set.DurationVar(&f.retryInterval, "retry-interval", f.retryInterval, "how long to wait before looking again after an error that a person must fix; doubled after each further one")
+	set.DurationVar(&f.retryInterval, "retry-interval", f.retryInterval, "how long to wait before looking again after an error that a person must fix; doubled after each further one, up to 20 times this")
 	set.DurationVar(&f.consistencyWindow, "consistency-window", f.consistencyWindow, "how long the cloud may take to show a new cluster")
 	f.cloud.bind(set)
 }

@@ -64,8 +64,8 @@ func (c *controller) outageTime(kluster *klusterv1alpha1.Kluster) time.Duration 
 }
 
 // retryAfter returns how long to wait after a terminal error. Usually, a person must fix something first, so the waits
-// grow, unless the error says how long to wait. A change of the spec or of the token's Secret (tokenChanged) starts
-// over.
+// grow, unless the error says how long to wait. They start over when the spec or the token's Secret changes (see
+// tokenChanged), and when report has a result to report.
 func (c *controller) retryAfter(kluster *klusterv1alpha1.Kluster, blocking *blockedError) time.Duration {
 	if blocking.requeueAfter > 0 || blocking.transient != nil {
 		return blocking.requeueAfter

@@ -93,8 +93,9 @@ const (
 	ReasonNameTaken = "NameTaken"
 	// ReasonRefused: the cloud refuses a request as invalid or not allowed, usually because of what the spec asks for.
 	ReasonRefused = "Refused"
-	// ReasonUnavailable: the cloud does not respond, fails, asks the operator to wait, or does not show something, such
-	// as a new cluster or a node pool.
+	// ReasonUnavailable: for a minute, the cloud has not responded, has failed, has asked the operator to wait, or has not
+	// shown something, such as a node pool. For a new cluster that the cloud does not show yet, the operator reports this
+	// reason immediately.
 	ReasonUnavailable = "Unavailable"
 	// ReasonTokenMissing: the Secret or the key in it is missing, the key holds no token, or the Secret is being
 	// deleted and doesn't have this Kluster's finalizer.
