@@ -118,7 +118,7 @@ var _ = Describe("the cloud's account", func() {
 		expectGone(ctx, kluster)
 	}, SpecTimeout(specTimeout))
 
-	It("is requested once for each token", func(ctx SpecContext) {
+	It("is looked up only once for each token", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		account := clouds.of(namespace)
 		startOperator(testOptions(namespace))

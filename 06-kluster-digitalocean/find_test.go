@@ -14,14 +14,14 @@ import (
 // finder is a cloud that returns one cluster by ID and one by tag. Other calls panic.
 type finder struct {
 	cloud.CloudProvider
-	byID, byTag      *cloud.Cluster
-	errByID, errOfIt error
+	byID, byTag       *cloud.Cluster
+	errByID, errByTag error
 }
 
 func (a *finder) Get(context.Context, string) (*cloud.Cluster, error) { return a.byID, a.errByID }
 
 func (a *finder) Find(context.Context, cloud.Owner) (*cloud.Cluster, error) {
-	return a.byTag, a.errOfIt
+	return a.byTag, a.errByTag
 }
 
 func TestFindCluster(t *testing.T) {
@@ -37,8 +37,8 @@ func TestFindCluster(t *testing.T) {
 		want    *cloud.Cluster
 		wantErr error
 	}{
-		"the ID finds it":                                 {account: finder{byID: ours, errOfIt: errors.New("there is nothing to look for")}, want: ours},
-		"the ID finds it, with a second owner":            {account: finder{byID: shared, errOfIt: errors.New("there is nothing to look for")}, want: shared},
+		"the ID finds it":                                 {account: finder{byID: ours, errByTag: errors.New("there is nothing to look for")}, want: ours},
+		"the ID finds it, with a second owner":            {account: finder{byID: shared, errByTag: errors.New("there is nothing to look for")}, want: shared},
 		"the ID finds nothing, but the tag finds it":      {account: finder{errByID: notFound, byTag: ours}, want: ours},
 		"the ID finds another, but the tag finds it":      {account: finder{byID: theirs, byTag: ours}, want: ours},
 		"the ID finds another, and the tag finds nothing": {account: finder{byID: theirs}, want: theirs},
@@ -46,7 +46,7 @@ func TestFindCluster(t *testing.T) {
 		"no ID is known, and the tag finds it":            {account: finder{byTag: ours, errByID: errors.New("there is no ID")}, unknown: true, want: ours},
 		"no ID is known, and the tag finds nothing":       {account: finder{errByID: errors.New("there is no ID")}, unknown: true},
 		"the cloud fails":                                 {account: finder{errByID: away}, wantErr: away},
-		"the cloud fails, and no ID is known":             {account: finder{errOfIt: away}, unknown: true, wantErr: away},
+		"the cloud fails, and no ID is known":             {account: finder{errByTag: away}, unknown: true, wantErr: away},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -130,7 +130,7 @@ func TestWasReady(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			kluster := storedKluster()
 			kluster.Status.ReadyGeneration = test.generation
-			// The condition says nothing: it is False or Unknown, for example, during an outage and after it.
+			// The condition Ready can't tell: during an outage, for example, it is Unknown.
 			kluster.Status.Conditions = []metav1.Condition{{Type: klusterv1alpha1.ConditionReady, Status: metav1.ConditionUnknown, ObservedGeneration: 3}}
 			NewWithT(t).Expect(wasReady(kluster)).To(Equal(test.want), "see wasReady in compare.go")
 		})

@@ -110,7 +110,7 @@ func TestAMachineIsMissingAfterAnOutage(t *testing.T) {
 	g.Expect(r.reason(t)).To(Equal(klusterv1alpha1.ReasonRunning), "see wasReady in compare.go")
 }
 
-// missingMachine makes each cluster that open's accounts find lack all machines.
+// missingMachine wraps open: Get then returns each cluster with no machine running.
 func missingMachine(open func(string) cloud.CloudProvider) func(string) cloud.CloudProvider {
 	return func(token string) cloud.CloudProvider { return withoutMachines{open(token)} }
 }
