@@ -49,8 +49,8 @@ const TokenSecretType corev1.SecretType = "inspirit941.dev/cloud-token"
 // The types of a Kluster's conditions.
 const (
 	// ConditionReady is True while the cluster is running and matches the spec, and its kubeconfig is in the Secret. It
-	// is Unknown if the operator can't tell, because the Kluster is paused or the cloud has been unavailable for a
-	// while.
+	// is Unknown if the operator can't tell, because the Kluster is paused, the cloud has been unavailable for a minute,
+	// or the cloud does not show the new cluster yet.
 	ConditionReady = "Ready"
 	// ConditionProvisioned is True once the cluster has run, until the Kluster is deleted and the cloud has no cluster
 	// of it any more. It doesn't say whether the cluster is still running.
