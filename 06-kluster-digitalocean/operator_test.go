@@ -56,7 +56,7 @@ var operator = operatortest.Operator{
 	Ascending: []string{"spec.version"},
 	Immutable: []string{"spec.name", "spec.region"},
 	Fixed:     map[string]string{"spec.deletionPolicy": "Orphan keeps the cluster, which these tests would take for a leak; ownership_test.go tests it"},
-	Normalize: hideChance,
+	Normalize: hideRandom,
 }
 
 // pools returns a list with one pool.
@@ -64,8 +64,8 @@ func pools(count int64, name string) []any {
 	return []any{map[string]any{"name": name, "size": "s-2vcpu-4gb", "count": count}}
 }
 
-// hideChance removes values that are random or depend on the time or on the Kluster's history.
-func hideChance(object *unstructured.Unstructured) {
+// hideRandom removes values that are random or depend on the time or on the Kluster's history.
+func hideRandom(object *unstructured.Unstructured) {
 	switch object.GetKind() {
 	case "Secret":
 		unstructured.RemoveNestedField(object.Object, "data", "kubeconfig")
