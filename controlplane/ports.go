@@ -25,6 +25,15 @@ const releaseTimeout = time.Second
 // ErrPortTaken says that another program listens on the API server's port.
 var ErrPortTaken = errors.New("is taken by another program")
 
+// FreePort returns a random loopback port that is free now. No outgoing connection will take it, but another server might.
+func FreePort() (int, error) {
+	ports, err := freePorts(1)
+	if err != nil {
+		return 0, err
+	}
+	return ports[0], nil
+}
+
 // freePorts chooses n different free loopback ports at random.
 func freePorts(n int) ([]int, error) {
 	var ports []int

@@ -15,3 +15,10 @@ func TestAPrivilegedPortIsNotCalledTaken(t *testing.T) {
 	g.Expect(err).To(MatchError("your user may not listen on port 443 (kube-apiserver): choose a port above 1023"))
 	g.Expect(err).NotTo(MatchError(ErrPortTaken))
 }
+
+func TestAFreePortIsOutsideTheRangeOfOutgoingConnections(t *testing.T) {
+	g := NewWithT(t)
+	port, err := FreePort()
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(port).To(And(BeNumerically(">=", lowestPort), BeNumerically("<=", highestPort)), "a connection could take the port before a server listens on it")
+}

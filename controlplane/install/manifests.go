@@ -112,7 +112,11 @@ func (m *Manifests) install(ctx context.Context, config *rest.Config, dir string
 // prepareWebhooks reads the webhooks, chooses a port, and makes the server's certificate. It copies the certificate to
 // private files, because the group can read those that envtest writes.
 func (m *Manifests) prepareWebhooks(dir string) (webhooks envtest.WebhookInstallOptions, err error) {
-	webhooks = envtest.WebhookInstallOptions{Paths: m.Webhooks, LocalServingHost: "127.0.0.1"}
+	port, err := controlplane.FreePort()
+	if err != nil {
+		return webhooks, err
+	}
+	webhooks = envtest.WebhookInstallOptions{Paths: m.Webhooks, LocalServingHost: "127.0.0.1", LocalServingPort: port}
 	defer func() { err = errors.Join(err, webhooks.Cleanup()) }()
 	if err := webhooks.PrepWithoutInstalling(); err != nil {
 		return webhooks, err

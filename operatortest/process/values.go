@@ -2,12 +2,12 @@ package process
 
 import (
 	"fmt"
-	"net"
 	"regexp"
 	"strings"
 	"text/template"
 	"time"
 
+	"example.com/operator-workshop/controlplane"
 	"example.com/operator-workshop/operatortest"
 )
 
@@ -56,12 +56,7 @@ func valuesOf(kubeconfig string, options operatortest.RunOptions) Values {
 
 // FreePort returns a TCP port on 127.0.0.1 that is free now, and chosen anew at each call.
 func (Values) FreePort() (int, error) {
-	listener, err := net.Listen("tcp", net.JoinHostPort(loopback, "0"))
-	if err != nil {
-		return 0, fmt.Errorf("find a free port: %w", err)
-	}
-	defer listener.Close()
-	return listener.Addr().(*net.TCPAddr).Port, nil
+	return controlplane.FreePort()
 }
 
 // conditional matches a template whose condition may leave it empty on purpose.

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"example.com/operator-workshop/controlplane"
 	"example.com/operator-workshop/operatortest"
 	"example.com/operator-workshop/operatortest/traffic"
 )
@@ -54,10 +55,6 @@ func (t *Trial) stopServing() {
 // unusedWebhooks returns webhook options for an operator in a trial. That operator must serve webhooks, too, but the API
 // server does not call it.
 func (t *Trial) unusedWebhooks() *operatortest.WebhookServer {
-	made := &operatortest.WebhookServer{CertDir: t.Cluster.Serving.CertDir}
-	if listener, err := net.Listen("tcp", net.JoinHostPort(t.Cluster.Serving.Host, "0")); err == nil { // otherwise the operator will report the error
-		made.Port = listener.Addr().(*net.TCPAddr).Port
-		_ = listener.Close()
-	}
-	return made
+	port, _ := controlplane.FreePort() // without a free port, the operator will report an error
+	return &operatortest.WebhookServer{Port: port, CertDir: t.Cluster.Serving.CertDir}
 }
