@@ -36,15 +36,25 @@ func (s *search) report(ctx context.Context, number int, failing sequence) error
 }
 
 // shrink makes rapid draw the same plan again, and simplify it while the sequence with that number still fails. It
-// returns the simplest failing sequence that was found, which may be the given one.
+// returns the simplest failing sequence that was found, which may be the given one. If the search gets stuck, shrink
+// searches once more with the highest limit: the machine may be busier than it was during the trials.
 func (s *search) shrink(ctx context.Context, number int, failing sequence) sequence {
-	search := &shrinker{search: s, limit: maxLimit}
+	limit := maxLimit
 	if s.slowest > 0 {
-		search.limit = min(max(2*s.slowest, minLimit), maxLimit)
+		limit = min(max(2*s.slowest, minLimit), maxLimit)
 	}
-	shortest := failing
+	shortest, stuck := s.shrinkWithin(ctx, limit, number, failing)
+	if stuck && limit < maxLimit && ctx.Err() == nil {
+		shortest, _ = s.shrinkWithin(ctx, maxLimit, number, failing)
+	}
+	return shortest
+}
+
+// shrinkWithin is shrink with one limit for each wait. It also reports whether the search got stuck.
+func (s *search) shrinkWithin(ctx context.Context, limit time.Duration, number int, failing sequence) (shortest sequence, stuck bool) {
+	shortest = failing
 	_ = s.Try(ctx, "a shorter sequence", func(ctx context.Context, t *trial.Trial) error { // an error in the cleanup is irrelevant here
-		search.trial = t
+		search := &shrinker{search: s, trial: t, limit: limit}
 		t.Start(operatortest.RunOptions{})
 		runRapid(randomSeed(s.Operator), cmp.Or(s.ShrinkTime, defaultShrinkTime), func(t *rapid.T) {
 			made, err := s.keepAdmitted(ctx, s.draw(t).sequences[number])
@@ -53,9 +63,10 @@ func (s *search) shrink(ctx context.Context, number int, failing sequence) seque
 				t.Fatal("another final state")
 			}
 		})
+		stuck = search.stuck
 		return nil
 	})
-	return shortest
+	return shortest, stuck
 }
 
 // shrinker tries many sequences one after the other, as quickly as possible: in one namespace, with one operator.
@@ -103,8 +114,9 @@ func (s *shrinker) end(ctx context.Context, spec map[string]any) state.Snapshot 
 	found, stateErr := s.trial.State(ctx)
 	if err != nil || stateErr != nil {
 		s.stuck = true
+	} else {
+		s.ends[key] = found
 	}
-	s.ends[key] = found
 	s.clear(ctx, resource)
 	return found
 }

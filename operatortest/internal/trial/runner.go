@@ -82,7 +82,7 @@ type Runner struct {
 	// OnTrial is called when a trial begins, and when it has ended. The behaviour is empty for trials whose results other
 	// trials use. Calls may be concurrent. OnTrial may be nil.
 	OnTrial func(behaviour string, ended bool)
-	// ShrinkTime bounds the search for a shorter sequence of specs. If it is zero, the bound is 30 seconds.
+	// ShrinkTime bounds each search for a shorter sequence of specs. If it is zero, the bound is 30 seconds.
 	ShrinkTime time.Duration
 }
 
