@@ -101,10 +101,10 @@ type Operator struct {
 	Required map[string]string
 	// Unmeetable lists specs that the API server accepts but the operator can't fulfil.
 	Unmeetable []Unmeetable
-	// Normalize removes from a copy of an object what differs between two
-	// resources with the same spec, such as generated names and random content.
-	// Metadata, other objects' status, the namespace's name, UIDs and the conditions' lastTransitionTime are already
-	// normalised.
+	// Normalize removes from a copy of an object what differs between two resources with the same spec, such as generated
+	// names and random content. The kit itself ignores all other metadata than labels, annotations, finalizers, owner
+	// references and whether the object is being deleted. It also ignores other objects' status, the namespace's name,
+	// UIDs and the conditions' lastTransitionTime.
 	Normalize func(object *unstructured.Unstructured)
 	// LeftOut lists the behaviours that are not tried, each with the reason, which the report shows. To leave out a part
 	// of a behaviour, add the part's name after a slash:

@@ -24,8 +24,8 @@ type Break struct {
 	Check Check `json:"check"`
 }
 
-// asStep returns a step that represents the break in a finding. It doesn't name the file, because that would give the
-// bug away.
+// asStep wraps the break in a Step, so that a Finding can report it. The step doesn't name the file, because that would
+// give the bug away.
 func (b Break) asStep() Step {
 	return Step{ID: b.Name, Title: "Find what is broken", Task: "A change to your copy broke one thing. Use what the check found to locate and fix it.", Checks: []Check{b.Check}}
 }

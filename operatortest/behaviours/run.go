@@ -180,7 +180,7 @@ func (s *session) describe(ctx context.Context, b behaviour) (report.Behaviour, 
 	return made, nil
 }
 
-// noTrial returns the error for the ID of a trial that a behaviour lacks.
+// noTrial returns the error for a trial ID that doesn't exist in the behaviour.
 func noTrial(id string) error {
 	return fmt.Errorf("there is no trial %q: the report of a run contains the IDs of its trials", id)
 }

@@ -66,7 +66,8 @@ type Collision struct {
 	// Foreign contains the arguments of `kubectl create` for the object that takes the name, such as deployment taken
 	// --image=….
 	Foreign []string
-	// Child is the type and name of the object that has the name, such as deployment/taken.
+	// Child is the type and name of the operator's child, such as deployment/taken. The foreign object has the same
+	// type and name until it is deleted.
 	Child string
 	// Resource is the YAML of a resource that needs the name, and Name is its type and name, such as foo/taken.
 	Resource, Name string

@@ -55,8 +55,8 @@ func freeAddress() string {
 	return listener.Addr().String()
 }
 
-// holdLists returns a Tap that holds back the answers to lists and watches of a
-// resource until proceed is closed. The first of these requests closes listing.
+// holdLists returns a Tap that holds back list and watch requests for a resource until proceed is closed. The first of
+// these requests closes listing.
 func holdLists(resource string) (tap *traffic.Tap, listing, proceed chan struct{}) {
 	tap, listing, proceed = traffic.New(), make(chan struct{}), make(chan struct{})
 	var once sync.Once

@@ -29,7 +29,7 @@ func TestTheScreen(t *testing.T) {
 		"is not bold with NO_COLOR":        {typing: true, env: "NO_COLOR=1", want: coloured},
 		"is bold with an empty NO_COLOR":   {typing: true, env: "NO_COLOR=", want: boldTitles.Replace(coloured)},
 		"waits for Enter":                  {input: strings.NewReader("\n\n"), want: plain},
-		// The terminal itself echoes the line end of the Enter key.
+		// The terminal itself echoes Enter, which ends the line.
 		"leaves the line to Enter": {typing: true, input: strings.NewReader("\n\n"), want: boldTitles.Replace(
 			strings.NewReplacer("\\nb'\n", "\\nb'", "\nEOF\n\n", "\nEOF\n").Replace(coloured))},
 	}
