@@ -72,6 +72,7 @@ var _ = Describe("the test kit", func() {
 		mutant{silent, touchesAtPoll, "expected no write request while someone else applies the spec"},
 	)
 	accepts("sends requests that do nothing, or watches little",
+		twin{appliesAll, []behaviour{silent}},
 		twin{appliesAll, []behaviour{frugal}},
 		twin{triesAnyway, []behaviour{collision}},
 		twin{watchesMetadata, []behaviour{converges, silent, drift, collision, deletion, neighbours, stale, leastPrivilege}},

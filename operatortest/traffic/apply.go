@@ -7,9 +7,11 @@ import (
 	"mime"
 	"net/http"
 	"reflect"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"example.com/operator-workshop/operatortest/internal/state"
 )
@@ -27,17 +29,40 @@ func (t *Tap) ReadBefore(read func(context.Context, Request) (*unstructured.Unst
 	t.read = read
 }
 
-// NoteOther tells the Tap that someone else has written a version of an object. A server-side apply whose reply contains
-// that version has changed nothing, because a change would have made another version.
-func (t *Tap) NoteOther(version string) {
+// NoteOther tells the Tap that someone else has written this version of an object. If that was between the Tap's look at
+// the object and the reply to a server-side apply, the Tap compares the reply with this version, too.
+func (t *Tap) NoteOther(object *unstructured.Unstructured) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.others[version] = struct{}{}
+	t.others = append(t.others, object)
 	for _, request := range t.log {
-		if request.version == version {
-			request.Unchanged = true
+		if request.apply != nil && !request.Unchanged {
+			request.Unchanged = request.apply.isFrom(object)
 		}
 	}
+}
+
+// apply is a server-side apply that has succeeded.
+type apply struct {
+	subresource string
+	// before is the object as it was read before the apply, and after is the reply.
+	before, after *unstructured.Unstructured
+}
+
+// isFrom reports whether the apply has changed nothing in a version of the object that was written since it was read.
+func (a *apply) isFrom(other *unstructured.Unstructured) bool {
+	if other.GetUID() != a.after.GetUID() {
+		return false
+	}
+	sinceRead, err := resourceversion.CompareResourceVersion(other.GetResourceVersion(), a.before.GetResourceVersion())
+	if err != nil || sinceRead < 0 {
+		return false
+	}
+	untilReply, err := resourceversion.CompareResourceVersion(other.GetResourceVersion(), a.after.GetResourceVersion())
+	if err != nil || untilReply > 0 {
+		return false
+	}
+	return untilReply == 0 || reflect.DeepEqual(applied(other, a.subresource), applied(a.after, a.subresource))
 }
 
 // send sends a request, and notes whether a server-side apply has changed nothing.
@@ -78,14 +103,12 @@ func isJSON(response *http.Response) bool {
 	return media == runtime.ContentTypeJSON
 }
 
-// noteApply compares an object before a server-side apply with the reply to it.
+// noteApply compares the reply to a server-side apply with the object before it.
 func (t *Tap) noteApply(entry *Request, before, after *unstructured.Unstructured) {
-	version := after.GetResourceVersion()
-	isSame := before.GetResourceVersion() == version || reflect.DeepEqual(applied(before, entry.Subresource), applied(after, entry.Subresource))
+	noted := &apply{subresource: entry.Subresource, before: before, after: after}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	_, isOther := t.others[version]
-	entry.version, entry.Unchanged = version, isSame || isOther
+	entry.apply, entry.Unchanged = noted, noted.isFrom(before) || slices.ContainsFunc(t.others, noted.isFrom)
 }
 
 // applied returns the parts of an object that a server-side apply may change, without the fields that only say who

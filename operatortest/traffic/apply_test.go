@@ -28,7 +28,7 @@ func TestApplyThatChangesNothing(t *testing.T) {
 		before, reply string
 		// code is the status of the reply. It is 200 if it is zero.
 		code int
-		// others has written this version.
+		// others is the object that someone else has written.
 		others      string
 		subresource string
 		how         types.PatchType
@@ -40,8 +40,12 @@ func TestApplyThatChangesNothing(t *testing.T) {
 		"someone else has changed the status":  {before: stored("7", "", one+idle), reply: stored("8", `,"managedFields":[{"manager":"them"}]`, one+busy), want: true},
 		"the status that was applied changes":  {before: stored("7", "", one+idle), reply: stored("8", "", one+busy), subresource: "status"},
 		"the Deployment controller has begun":  {before: stored("7", "", one), reply: stored("8", `,"annotations":{"deployment.kubernetes.io/revision":"1"}`, one+idle), want: true},
-		"the reply has someone else's version": {before: stored("7", "", one), reply: stored("9", `,"labels":{"a":"b"}`, one), others: "9", want: true},
-		"the reply is later than that":         {before: stored("7", "", one), reply: stored("10", `,"labels":{"a":"b"}`, two), others: "9"},
+		"the reply has someone else's version": {before: stored("7", "", one), reply: stored("9", `,"labels":{"a":"b"}`, one), others: stored("9", `,"labels":{"a":"b"}`, one), want: true},
+		"the reply is later than that":         {before: stored("7", "", one), reply: stored("10", `,"labels":{"a":"b"}`, two), others: stored("9", `,"labels":{"a":"b"}`, one)},
+		"only the status is later than that":   {before: stored("7", "", one), reply: stored("10", `,"labels":{"a":"b"}`, one+busy), others: stored("9", `,"labels":{"a":"b"}`, one+idle), want: true},
+		"it restores what was before the read": {before: stored("8", "", two), reply: stored("9", "", one), others: stored("7", "", one)},
+		"it makes what others made later":      {before: stored("7", "", one), reply: stored("8", "", two), others: stored("9", "", two)},
+		"another object has that version":      {before: stored("7", "", one), reply: stored("9", "", two), others: stored("9", `,"uid":"else"`, two)},
 		"the object is new":                    {reply: stored("7", "", one), code: http.StatusCreated},
 		"the object can't be read":             {reply: stored("7", "", one)},
 		"the request is refused":               {before: stored("7", "", one), reply: `{"kind":"Status","apiVersion":"v1"}`, code: http.StatusConflict},
@@ -64,7 +68,9 @@ func TestApplyThatChangesNothing(t *testing.T) {
 				})
 				note := func(now bool) {
 					if now && test.others != "" {
-						tap.NoteOther(test.others)
+						others := &unstructured.Unstructured{}
+						g.Expect(others.UnmarshalJSON([]byte(test.others))).To(Succeed())
+						tap.NoteOther(others)
 					}
 				}
 				note(when == "before")

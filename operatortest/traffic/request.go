@@ -58,8 +58,8 @@ type Request struct {
 	// and watches show no event. It is only set if the Tap can read objects: see [Tap.ReadBefore].
 	Unchanged bool
 
-	// version is the version of the object in the reply to a server-side apply.
-	version string
+	// apply is set once a server-side apply has succeeded, if the Tap could read the object before it.
+	apply *apply
 }
 
 // IsWrite reports whether the request is meant to change what the API server stores.

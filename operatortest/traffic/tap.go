@@ -75,8 +75,8 @@ type Tap struct {
 	past *past
 	// read reads an object before a server-side apply. It is nil if the Tap can't know which of these change nothing.
 	read func(context.Context, Request) (*unstructured.Unstructured, error)
-	// others contains the versions of objects that others have written.
-	others map[string]struct{}
+	// others contains the objects that others have written.
+	others []*unstructured.Unstructured
 	// killed is closed by Kill.
 	killed chan struct{}
 	// watches are the open watches; holds keep back their events.
@@ -93,7 +93,6 @@ type Tap struct {
 func New() *Tap {
 	return &Tap{
 		began: time.Now(), killed: make(chan struct{}), watches: map[*watch]struct{}{}, holds: map[*hold]struct{}{},
-		others: map[string]struct{}{},
 	}
 }
 

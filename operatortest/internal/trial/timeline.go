@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -66,7 +68,7 @@ func (r recorder) Delete(ctx context.Context, object client.Object, options ...c
 	return err
 }
 
-// note adds a write of the kit to the timeline, and tells the Taps which version it has made.
+// note adds a write of the kit to the timeline, and shows the Taps the object that it has made.
 func (t *Trial) note(at time.Time, verb string, object client.Object, detail string, err error) {
 	kind := object.GetObjectKind().GroupVersionKind().Kind
 	if known, kindErr := t.Cluster.Admin.GroupVersionKindFor(object); kindErr == nil { // a typed object may lack its kind
@@ -81,10 +83,15 @@ func (t *Trial) note(at time.Time, verb string, object client.Object, detail str
 	})
 	instances := t.instances
 	t.actsMu.Unlock()
-	if err == nil && verb != "delete" {
-		for _, instance := range instances {
-			instance.Tap.NoteOther(object.GetResourceVersion())
-		}
+	if err != nil || verb == "delete" {
+		return
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return // no reply to an apply is compared with it then
+	}
+	for _, instance := range instances {
+		instance.Tap.NoteOther(&unstructured.Unstructured{Object: runtime.DeepCopyJSON(content)})
 	}
 }
 
