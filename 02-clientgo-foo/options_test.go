@@ -23,7 +23,7 @@ func TestCommandRefuses(t *testing.T) {
 		"no workers":                         {args: []string{"--workers=0"}, want: "--workers=0: at least 1 is needed"},
 		"a negative resync":                  {args: []string{"--resync-period=-1s"}, want: "--resync-period=-1s: give 0 for never"},
 		"a drain timeout of zero":            {args: []string{"--drain-timeout=0s"}, want: "--drain-timeout=0s: give a positive duration"},
-		"a rate without a burst":             {args: []string{"--kube-api-qps=5"}, want: "--kube-api-qps=5 --kube-api-burst=-1: give both at least 1"},
+		"a rate without a burst":             {args: []string{"--kube-api-qps=5"}, want: "--kube-api-qps=5 --kube-api-burst=-1: give a positive rate and a burst of at least 1"},
 		"a Lease that ends too early":        {args: []string{"--leader-elect", "--leader-election-lease-duration=5s"}, want: "--leader-election-renew-deadline=10s must be shorter than"},
 		"no cluster":                         {want: "no cluster: give --kubeconfig, set KUBECONFIG, or run in a pod"},
 		"a missing kubeconfig":               {args: []string{"--kubeconfig=missing"}, want: "read the kubeconfig: stat missing: no such file"},

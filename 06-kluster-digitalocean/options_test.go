@@ -38,7 +38,7 @@ func TestCommandRefuses(t *testing.T) {
 		"a cloud at a private address":            {args: []string{"--do-api-url=http://10.0.0.1:8080"}, want: "the token would travel in the clear"},
 		"a rate of zero":                          {args: []string{"--do-api-qps=0"}, want: "--do-api-qps=0 --do-api-burst=20: give a positive rate"},
 		"no burst for the cloud":                  {args: []string{"--do-api-burst=0"}, want: "--do-api-qps=1 --do-api-burst=0: give a positive rate"},
-		"a rate without a burst":                  {args: []string{"--kube-api-qps=5"}, want: "--kube-api-qps=5 --kube-api-burst=-1: give both at least 1"},
+		"a rate without a burst":                  {args: []string{"--kube-api-qps=5"}, want: "--kube-api-qps=5 --kube-api-burst=-1: give a positive rate and a burst of at least 1"},
 		"a Lease shorter than the renew deadline": {args: []string{"--leader-elect", "--leader-election-lease-duration=5s"}, want: "--leader-election-renew-deadline=10s must be shorter than"},
 		"no cluster":                              {want: "no cluster: give --kubeconfig, set KUBECONFIG, or run in a pod"},
 		"a kubeconfig that is missing":            {args: []string{"--kubeconfig=missing"}, want: "read the kubeconfig: stat missing: no such file"},

@@ -43,7 +43,7 @@ func (f *Flags) AddFlags(set *flag.FlagSet) {
 // Validate returns an error that names the flags to change.
 func (f *Flags) Validate() error {
 	if f.QPS == 0 || f.QPS > 0 && f.Burst < 1 {
-		return fmt.Errorf("--kube-api-qps=%v --kube-api-burst=%d: give both at least 1, or a negative --kube-api-qps for no limit", f.QPS, f.Burst)
+		return fmt.Errorf("--kube-api-qps=%v --kube-api-burst=%d: give a positive rate and a burst of at least 1, or a negative --kube-api-qps for no limit", f.QPS, f.Burst)
 	}
 	return nil
 }

@@ -47,8 +47,8 @@ func TestInvalidArgumentsAreRefused(t *testing.T) {
 	}{
 		"an unknown flag":                          {args: []string{"--colour=red"}, want: "flag provided but not defined: -colour: --help lists the flags"},
 		"an argument that is no flag":              {args: []string{"start"}, want: `unexpected argument "start": --help lists the flags`},
-		"a rate of 0":                              {args: []string{"--kube-api-qps=0"}, want: "--kube-api-qps=0 --kube-api-burst=-1: give both at least 1, or a negative --kube-api-qps for no limit"},
-		"a rate without a burst":                   {args: []string{"--kube-api-qps=5"}, want: "--kube-api-qps=5 --kube-api-burst=-1: give both at least 1, or a negative --kube-api-qps for no limit"},
+		"a rate of 0":                              {args: []string{"--kube-api-qps=0"}, want: "--kube-api-qps=0 --kube-api-burst=-1: give a positive rate and a burst of at least 1, or a negative --kube-api-qps for no limit"},
+		"a rate without a burst":                   {args: []string{"--kube-api-qps=5"}, want: "--kube-api-qps=5 --kube-api-burst=-1: give a positive rate and a burst of at least 1, or a negative --kube-api-qps for no limit"},
 		"a Lease that is shorter than its renewal": {args: []string{"--leader-elect", "--leader-election-lease-duration=5s"}, want: "--leader-election-renew-deadline=10s must be shorter than --leader-election-lease-duration=5s, or two replicas could work at the same time"},
 		"a Lease of 15 and a half seconds":         {args: []string{"--leader-elect", "--leader-election-lease-duration=15500ms"}, want: "--leader-election-lease-duration=15.5s: give whole seconds, at least 1s"},
 		"a retry that comes too late":              {args: []string{"--leader-elect", "--leader-election-retry-period=9s"}, want: "--leader-election-retry-period=9s: give more than 0 and less than 8.333333333s, so that a renewal can be tried again before --leader-election-renew-deadline=10s"},

@@ -61,7 +61,7 @@ type MemcachedSpec struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Size",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:podCount"}
 	Size int32 `json:"size"`
 
-	// ContainerPort is the port that memcached listens on, 1024 to 65535: lower ports are reserved for root.
+	// ContainerPort is the port that memcached listens on, 1024 to 65535: lower ports may be reserved for root.
 	// +optional
 	//workshop:step 4.4
 	// +kubebuilder:default=11211
