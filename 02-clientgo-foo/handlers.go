@@ -13,7 +13,8 @@ import (
 )
 
 // handleEvents registers the event handlers. They queue the keys of the Foos that a change may concern. A key
-// deliberately does not say what has changed: a sync looks at everything, so events may be merged, repeated or missed.
+// deliberately does not say what has changed: a sync looks at everything, so events may be merged or repeated, and the
+// next one makes up for any that were missed.
 //
 //workshop:step 2.7
 func (c *controller) handleEvents(foos, deployments cache.SharedIndexInformer) error {

@@ -60,7 +60,7 @@ func isUndecided(foo *examplev1alpha1.Foo, deployment *appsv1.Deployment) bool {
 }
 
 // blockedStatus returns the status of a blocked Foo. The Deployment is nil if the Foo can't have it now. Otherwise the Foo
-// has it, and only can't get rid of one of an earlier name.
+// has it, but can't get rid of one of an earlier name.
 //
 //workshop:step 2.11b
 func blockedStatus(foo *examplev1alpha1.Foo, deployment *appsv1.Deployment, blocker *blocker) *examplev1alpha1.FooStatus {
@@ -95,7 +95,7 @@ func setReady(status *examplev1alpha1.FooStatus, ready metav1.ConditionStatus, r
 	})
 }
 
-// isRolledOut reports whether there are exactly as many pods as replicas are wanted, all of them available and with the
+// isRolledOut reports whether the Deployment has exactly the desired number of pods, all of them available and with the
 // current template. Until the Deployment controller has observed a change, the Deployment's status describes the state
 // before it.
 //

@@ -15,8 +15,8 @@ import (
 	examplev1alpha1 "example.com/operator-workshop/02-clientgo-foo/pkg/apis/example/v1alpha1"
 )
 
-// observation is a change of the status of a Deployment that has rolled out, and the reason that the Foo's condition
-// then has.
+// observation is a change to the status of a rolled-out Deployment, and the reason that the Foo's condition must then
+// have.
 type observation struct {
 	change     func(*appsv1.DeploymentStatus)
 	wantReason string

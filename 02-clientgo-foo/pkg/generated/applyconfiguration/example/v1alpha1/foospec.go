@@ -15,12 +15,12 @@ type FooSpecApplyConfiguration struct {
 	DeploymentName *string `json:"deploymentName,omitempty"`
 	// Replicas is the number of pods, 1 to 10.
 	Replicas *int32 `json:"replicas,omitempty"`
-	// Image is the container image. It must run without being root.
+	// Image is the container image. Its user must be a number other than 0 (root).
 	Image *string `json:"image,omitempty"`
-	// Message is the value of the container's environment variable MESSAGE;
-	// without a message there is no such variable. As in any variable,
-	// Kubernetes replaces $(NAME) by the value of the variable NAME if the
-	// container has one.
+	// Message is the value of the container's environment variable MESSAGE.
+	// Without a message, the controller leaves that variable out, or removes it.
+	// As in any variable, Kubernetes replaces $(NAME) with the value of the
+	// variable NAME if the container defines that one earlier.
 	Message *string `json:"message,omitempty"`
 }
 
