@@ -125,7 +125,7 @@ func (l *lease) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	defer cancel()
 	if err := l.clear(ctx); err != nil {
-		klog.FromContext(ctx).Error(err, "Failed to release the Lease, which must now expire")
+		klog.FromContext(ctx).Error(err, "Failed to release the Lease: the next leader must wait until it expires")
 	}
 }
 
