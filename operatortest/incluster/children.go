@@ -96,7 +96,7 @@ func (o Operator) content(ctx context.Context, object string) string {
 	return Field(ctx, o.Trial, object, "{.metadata.uid} {.metadata.labels} {.metadata.ownerReferences} {.metadata.finalizers} {.spec} {.data}")
 }
 
-// warnings returns the notes of the Warning events about a resource.
+// warnings returns the messages of the Warning events about a resource.
 func (o Operator) warnings(ctx context.Context, resource string) string {
 	ginkgo.GinkgoHelper()
 	_, name, _ := strings.Cut(resource, "/")

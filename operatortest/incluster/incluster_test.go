@@ -23,7 +23,7 @@ func TestForwardedAddress(t *testing.T) {
 			g := NewWithT(t)
 			address, err := forwardedAddress(strings.NewReader(c.printed))
 			g.Expect(address).To(Equal(c.want))
-			g.Expect(err == nil).To(Equal(c.want != ""), "there must be an error exactly if there is no address: %v", err)
+			g.Expect(err == nil).To(Equal(c.want != ""), "there must be an error if, and only if, there is no address: %v", err)
 		})
 	}
 }

@@ -40,7 +40,7 @@ type Operator struct {
 	Collision *Collision
 }
 
-// Metrics describes metrics that are served behind a Service, to clients that have a role.
+// Metrics describes metrics that are served over TLS on port 8443 of a Service, to clients that have a role.
 type Metrics struct {
 	Service, Role string
 	// Contains is a text that the metrics always contain.

@@ -21,7 +21,8 @@ const (
 	keepVariable = "KEEP"
 )
 
-// Run runs the suite of a package in the folder test/e2e of a project. The suite's working directory is the project's folder.
+// Run runs the suite of a package in the folder test/e2e of a project. The suite's working directory is the project's
+// folder.
 func Run(t *testing.T, name string) {
 	gomega.RegisterFailHandler(ginkgo.Fail)
 	t.Chdir("../..")

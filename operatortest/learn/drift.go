@@ -70,7 +70,8 @@ func managed(fields map[string]any, outer []string) [][]string {
 }
 
 // split returns the paths of a child's fields: those that the operator owns, and the others. It leaves out the status,
-// most of the metadata, and what the API server and Kubernetes' own controllers generate.
+// most of the metadata, what the API server generates for a Service or a Job, and the Deployment controller's
+// annotation.
 func split(object *unstructured.Unstructured) (own, others [][]string) {
 	known, content := owned(object), object.DeepCopy()
 	state.DropGenerated(content)
@@ -100,8 +101,8 @@ func rank(path []string) int {
 	return 1
 }
 
-// proposals returns patches for one field, the simplest first. It returns none for lists, or if no other value is
-// obvious.
+// proposals returns patches for one field, the simplest first. A patch removes a label, or gives another value to a
+// number or a text. For anything else, such as a list, a boolean or an annotation, proposals returns none.
 func proposals(object *unstructured.Unstructured, path []string) []proposal {
 	name := strings.Join(path, ".")
 	made := func(what string, value any) proposal {

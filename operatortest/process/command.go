@@ -65,10 +65,10 @@ func (c Command) uses(placeholder string) bool {
 	return slices.ContainsFunc(slices.Concat(c.Args, c.Env), func(text string) bool { return strings.Contains(text, placeholder) })
 }
 
-// Run runs the operator until the context ends, and returns when its process and everything that it started have ended.
-// If the operator exits without an error after SIGTERM, Run returns nil, even if the signal itself ended the process
-// or, as with a Java virtual machine, the exit status is 143. If the kit killed the operator, Run returns
-// traffic.ErrKilled. Once the operator has been started, any other error contains the last lines that it printed.
+// Run runs the operator until the context ends, and returns when no process of its process group is left. If the
+// operator exits without an error after SIGTERM, Run returns nil, even if the signal itself ended the process or, as
+// with a Java virtual machine, the exit status is 143. If the kit killed the operator, Run returns traffic.ErrKilled.
+// Once the operator has been started, any other error contains the last lines that it printed.
 func (c Command) Run(ctx context.Context, config *rest.Config, options operatortest.RunOptions) error {
 	dir, err := os.MkdirTemp("", "operatortest-process-")
 	if err != nil {

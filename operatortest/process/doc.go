@@ -10,12 +10,14 @@
 // # The API server that the operator sees
 //
 // The operator gets a kubeconfig for a proxy on 127.0.0.1. The proxy has a serving certificate of its own, and accepts
-// only the token in that kubeconfig. The proxy sends each request through the transport of the kit's
-// rest.Config. There the kit records it, may delay, answer or fail it, and otherwise sends it as the operator's user. An
-// error in that transport reaches the operator as a broken connection, never as an HTTP status of the proxy's own.
+// only the token in that kubeconfig. The proxy sends each request through the transport of the kit's rest.Config.
+// There the kit records the request and, perhaps after a delay, sends it as the operator's user, answers it, or makes
+// it fail. An error in that transport reaches the operator as a broken connection, never as an HTTP status of the
+// proxy's own.
 //
-// The kit reads JSON. If the operator accepts protobuf, CBOR or YAML, the proxy asks for JSON instead. Clients decode
-// a reply according to its Content-Type, so they need no setting. Bodies that the operator sends are not changed.
+// The kit reads JSON. If the operator accepts protobuf, CBOR or YAML, the kit asks the API server for JSON instead.
+// Clients decode a reply according to its Content-Type, so they need no setting. Bodies that the operator sends are
+// not changed.
 //
 // The proxy refuses two kinds of requests from the operator, with a message in the reply:
 //

@@ -10,7 +10,8 @@ import (
 	"example.com/operator-workshop/operatortest/process"
 )
 
-// This operator is a program with flags that many programs have. The other fields are the same as for an operator in Go.
+// This operator is a program with flags like those of many other operators. The other fields are the same as for an
+// operator in Go.
 func ExampleCommand() {
 	command := process.Command{
 		Args: []string{

@@ -77,9 +77,9 @@ type Cluster struct {
 	// a weight takes precedence over the kit's rules for ordinary pods, which have none. Stages have no effect on an
 	// existing cluster.
 	Stages []string
-	// APIServerFlags are further flags of kube-apiserver, by their names without
-	// dashes, such as those of its audit log. They have no effect on an existing cluster. The kit always enables the
-	// admission plugin OwnerReferencesPermissionEnforcement.
+	// APIServerFlags are further flags of kube-apiserver, such as those of its audit log. The keys are the flags' names
+	// without the leading dashes. The flags have no effect on an existing cluster. The kit always enables the admission
+	// plugin OwnerReferencesPermissionEnforcement.
 	APIServerFlags map[string]string
 
 	// Config connects as an administrator. Start sets this field and all that follow.
@@ -96,7 +96,7 @@ type Cluster struct {
 	// dir is a folder for files that are deleted with the cluster.
 	dir    string
 	assets string
-	// plane is the control plane of this process, or nil. If it is shared, the next process uses it, too.
+	// plane is the control plane of this process, or nil. If it is shared, later processes may use it, too.
 	plane  *controlplane.ControlPlane
 	shared bool
 	// Existing means that the tests run on the cluster that KUBECONFIG names.
@@ -140,8 +140,9 @@ func (c *Cluster) start(ctx context.Context) error {
 	return c.startExisting(ctx)
 }
 
-// Stop ends everything that Start started and removes its files, except that a shared control plane keeps running. From
-// an existing cluster, it removes what the tests created. Calling it again, or without Start, does nothing.
+// Stop ends everything that Start started and removes its files, except that a shared control plane keeps running.
+// From an existing cluster, it removes the objects that the kit created there. Calling it again, or without Start,
+// does nothing.
 func (c *Cluster) Stop() error {
 	errs := []error{c.removeLeftovers()}
 	switch {

@@ -55,8 +55,7 @@ func (c *Cluster) RemoveOnStop(object client.Object) {
 	}
 }
 
-// removeLeftovers deletes what the tests created in an existing cluster, in reverse
-// order, and waits until each object is gone.
+// removeLeftovers deletes the objects that RemoveOnStop recorded, in reverse order, and waits until each one is gone.
 func (c *Cluster) removeLeftovers() error {
 	ctx, cancel := context.WithTimeout(context.Background(), removalTimeout)
 	defer cancel()

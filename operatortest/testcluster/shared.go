@@ -14,9 +14,10 @@ import (
 )
 
 // ScratchVariable is the environment variable that names a folder made by [controlplane.Scratch]. Start then uses the
-// control plane that an earlier process has left there, if it has the same definitions and options, and Stop leaves it for
-// the next process. Namespaces that earlier processes made are still there. A cluster with webhooks or conversions is never
-// shared, because its API server calls the process that has installed them.
+// control plane that an earlier process has left there, if it has the same definitions and options, and Stop leaves it
+// for the next process. Namespaces that earlier processes made are still there. A cluster is never shared if it has
+// webhooks, conversions or a definition with several versions, because its API server may call the process that has
+// installed them.
 const ScratchVariable = "OPERATORTEST_SCRATCH"
 
 // scratch returns the folder that contains control planes to share. It returns "" if there is no such folder, or if the

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Placeholder stands for the name of the trial's namespace in the texts of an object that describes an operator: a
-// sample, a prepared object, a value of a field, a patch. Spaces inside the braces make no difference.
+// Placeholder stands for the name of the trial's namespace in the texts that describe an operator: in samples,
+// prepared objects, values of fields, and patches. Spaces inside the braces make no difference.
 const Placeholder = "{{.Namespace}}"
 
 var (
@@ -67,8 +67,8 @@ func mapValue(value any, change func(string) string) any {
 	return value
 }
 
-// Explain adds to the reason for which the API server refused an object that the object still contains something that
-// looks like a placeholder. If it contains nothing like that, Explain returns the error as it is.
+// Explain adds a note to the error with which the API server refused an object, if the object still contains something
+// that looks like a placeholder. Otherwise, it returns the error as it is.
 func Explain(err error, object *unstructured.Unstructured) error {
 	if err == nil {
 		return nil
@@ -86,8 +86,8 @@ func Explain(err error, object *unstructured.Unstructured) error {
 	return fmt.Errorf("%w (it contains %s as it is, because the only placeholder in an object is %s)", err, found, Placeholder)
 }
 
-// ExplainYAML adds to the reason for which YAML can't be read that it contains a placeholder without quotes. If it
-// contains none, ExplainYAML returns the error as it is.
+// ExplainYAML adds a note to an error from reading YAML, if the YAML contains a placeholder without quotes. Otherwise,
+// it returns the error as it is.
 func ExplainYAML(err error, content []byte) error {
 	if err == nil || !unquoted.Match(content) {
 		return err

@@ -124,7 +124,8 @@ func dropJobLabels(job *unstructured.Unstructured) {
 	}
 }
 
-// dropAddresses removes the addresses and ports that the API server assigns.
+// dropAddresses removes the cluster IPs and the node ports, which the API server assigns unless the operator chooses
+// them. A headless Service stays headless.
 func dropAddresses(service *unstructured.Unstructured) {
 	address, _, _ := unstructured.NestedString(service.Object, "spec", "clusterIP")
 	if address != "None" {

@@ -123,8 +123,9 @@ func nested(content map[string]any, path ...string) map[string]any {
 	return content
 }
 
-// apply applies a part of an object under a field manager, and remembers what that added. If it added nothing, that is
-// an error, unless one of the kit's own patches has removed something from the object that others had applied.
+// apply applies a part of an object under a field manager, and remembers the fields that this added or changed. If
+// there are none, that is an error, unless one of the kit's own patches has removed from the object something that
+// others had applied.
 func (t *Trial) apply(ctx context.Context, object *unstructured.Unstructured, manager string, configuration map[string]any) error {
 	t.last = nil
 	before := object.DeepCopy()

@@ -24,8 +24,7 @@ import (
 // spec is met.
 const Claims = "converges/order"
 
-// Follow keeps every version of the resources and children in the trial's namespace, until the returned function is
-// called.
+// Follow keeps every version of the trial's resources and children, until the returned function is called.
 func (t *Trial) Follow() (end func()) {
 	t.store.follow(t.Namespace)
 	return func() { t.store.unfollow(t.Namespace) }

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// History counts what has happened to the children in a trial: how often objects with a name were created, and how
-// often fields returned to an earlier value.
+// History counts what has happened to the children in a trial: how often an object was created under each name, and
+// how often each field returned to an earlier value.
 type History map[string]int
 
 // Lived is the History of one trial.

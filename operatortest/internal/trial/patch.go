@@ -65,9 +65,9 @@ func (t *Trial) Touch(ctx context.Context, resource *unstructured.Unstructured) 
 	return nil
 }
 
-// PatchForeign writes to a child fields that belong to others, and returns the patches as they are in a snapshot. It fails
-// if comparisons leave out what a patch changes, because they would all miss its loss. It also adds others' parts by server-side apply;
-// [Trial.State] checks that they stay.
+// PatchForeign writes to a child fields that belong to others, and returns the patches as a snapshot shows them. It
+// fails if comparisons leave out everything that a patch changes, because none of them would then notice if the
+// operator removed it. PatchForeign also adds others' parts by server-side apply; [Trial.State] checks that they stay.
 func (t *Trial) PatchForeign(ctx context.Context, declared operatortest.Child, child *unstructured.Unstructured) ([]string, error) {
 	patches := []string{ForeignPatch}
 	for _, what := range slices.Sorted(maps.Keys(declared.Foreign)) {
@@ -150,7 +150,7 @@ func valueAt(object *unstructured.Unstructured, path []string) any {
 }
 
 // WaitRepaired waits until no disturbed field of an object has the value that the disturbance gave it. It compares
-// before Normalize, so that even a field with random content can be disturbed.
+// the values without normalizing them, so that even a field with random content can be disturbed.
 func (t *Trial) WaitRepaired(ctx context.Context, object *unstructured.Unstructured, disturbed []field, what string) error {
 	return t.Await(ctx, what, func(ctx context.Context) error {
 		now := object.DeepCopy()

@@ -48,8 +48,8 @@ func (p *preparer) Create(ctx context.Context, object client.Object, options ...
 
 func (t *Trial) preparer() *preparer { return &preparer{Client: t.Cluster.Admin, trial: t} }
 
-// removeClusterWide deletes the cluster-scoped objects that Prepare created, which could affect other trials. The operators
-// have ended, so it removes the finalizers, too.
+// removeClusterWide deletes the cluster-scoped objects that Prepare created, which could affect other trials. The
+// operators have been killed, so it removes the finalizers, too.
 func (t *Trial) removeClusterWide() error {
 	ctx, cancel := context.WithTimeout(context.Background(), testcluster.NamespaceTimeout)
 	defer cancel()
@@ -88,7 +88,7 @@ func (t *Trial) prepare(ctx context.Context) error {
 }
 
 // Prepared returns the names of the objects that Operator.Prepare created in one of the trials. The placeholder stands for
-// the name of the trial's namespace. They are known once a trial has begun.
+// the name of the trial's namespace. It returns none until Prepare has run in a trial.
 func (runner *Runner) Prepared() []string {
 	runner.mu.Lock()
 	defer runner.mu.Unlock()

@@ -14,11 +14,12 @@ import (
 	"example.com/operator-workshop/operatortest/internal/state"
 )
 
-// clusterCertificate is a ConfigMap that the controller manager creates in every namespace.
+// clusterCertificate is the name of a ConfigMap that the controller manager creates in every namespace.
 const clusterCertificate = "kube-root-ca.crt"
 
-// State reads the resources, the objects of the children's kinds, and what exists outside Kubernetes. It leaves out others'
-// objects, those that another controller has made, and children retained for resources that are gone. It returns an error if something that others applied to a child is gone or has changed.
+// State reads the resources, the objects of the children's kinds, and what exists outside Kubernetes. It leaves out
+// others' objects, those that another controller has made, and retained children that no resource should have any
+// more. It returns an error if something that others applied to a child is gone or has changed.
 func (t *Trial) State(ctx context.Context) (state.Snapshot, error) {
 	resources, err := t.List(ctx, t.Sample.GroupVersionKind())
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"example.com/operator-workshop/operatortest"
 )
 
-// Most children have a controller reference to their resource, which identifies them, and because of which the garbage
-// collector deletes them. The others are identified by their names.
+// Most children have a controller reference to their resource: it identifies them, and because of it the garbage
+// collector deletes them after the resource. The others are identified by their names.
 
 // CheckChild returns an error if the kit couldn't identify a declared child.
 func CheckChild(declared operatortest.Child) error {
@@ -35,8 +35,8 @@ func (runner *Runner) needsOwner(declared operatortest.Child) bool {
 	return !declared.Unowned && !declared.Retained && !isAbove
 }
 
-// IsChild reports whether an object is a resource's child: the resource controls it, or it has the name of a child that
-// needs no controller reference and isn't someone else's.
+// IsChild reports whether an object is a resource's child: the resource controls it, or it has the name of a child
+// that needs no controller reference, has no controller, and is not known to be someone else's.
 func (t *Trial) IsChild(object, resource *unstructured.Unstructured) bool {
 	if metav1.IsControlledBy(object, resource) {
 		return true

@@ -60,7 +60,7 @@ type Runner struct {
 	searched, heard bool
 	// histories holds the histories that trials have noted.
 	histories []Lived
-	// webhooks is the trial whose only operator serves the cluster's webhooks. It is nil if no trial does.
+	// webhooks is the trial whose only operator serves the cluster's webhooks. It is nil if the operator serves none.
 	webhooks *Trial
 	// slots bounds how many trials run in parallel.
 	slots *semaphore.Weighted

@@ -60,8 +60,8 @@ func (t *Trial) watchSecrets(ctx context.Context) error {
 	return nil
 }
 
-// follow records the Secrets that a watch shows, until the watch ends. The list at the end of the trial, or
-// another trial, finds what it misses after that.
+// follow records the Secrets that a watch shows, until the watch ends. Of what it misses after that, the list at the
+// end of the trial still finds the Secrets that exist then.
 func (w *secretWatch) follow(events watch.Interface) {
 	defer events.Stop()
 	for event := range events.ResultChan() {
@@ -162,8 +162,9 @@ func (t *Trial) disclosures(ctx context.Context) error {
 }
 
 // readable returns the texts that must contain no value of a Secret: the operators' logs, the Events in the trial's
-// namespace and about its cluster-scoped objects, the resources, all objects of the children's kinds, and the objects of
-// other kinds that the operators created. It leaves out what Prepare created. Of a Secret, only the labels and annotations count.
+// namespace and about its cluster-scoped objects, the resources, all objects of the children's kinds, and the objects
+// of other kinds that the operators created. It leaves out what Prepare created. Of a Secret, only the labels and
+// annotations count.
 func (t *Trial) readable(ctx context.Context) (map[string]string, error) {
 	texts := map[string]string{}
 	for i, operator := range t.instances {

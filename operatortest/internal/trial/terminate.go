@@ -15,8 +15,9 @@ import (
 )
 
 // GrantOutside gives the operators of this trial their own user, whose permissions are defined outside the trial's
-// namespace. When a namespace is deleted, the Roles and RoleBindings in it may be deleted first. An operator that watches
-// the whole cluster would keep its ClusterRole, so an operator that the kit confines to a namespace keeps its permissions, too.
+// namespace. When a namespace is deleted, the Roles and RoleBindings in it may be deleted first. An operator that
+// watches the whole cluster would keep its ClusterRole, so an operator that the kit confines to a namespace keeps its
+// permissions, too.
 func (t *Trial) GrantOutside(ctx context.Context) error {
 	if len(t.roles) == 0 {
 		return nil // all its permissions are defined there already

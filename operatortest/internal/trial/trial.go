@@ -153,7 +153,8 @@ func (t *Trial) markForeign(ctx context.Context) error {
 	return nil
 }
 
-// clear kills the operators and, on an existing cluster, deletes the trial's namespaces.
+// clear kills the operators, deletes the cluster-scoped objects that Prepare created and, on an existing cluster, the
+// trial's namespaces and other cluster-scoped objects.
 func (t *Trial) clear(namespace *corev1.Namespace) error {
 	var errs []error
 	if t.secrets != nil {

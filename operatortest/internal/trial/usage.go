@@ -32,7 +32,7 @@ const processLooks = int(time.Second / testcluster.PollInterval)
 // IsProcess reports whether the operator runs as processes of its own.
 func (i *Instance) IsProcess() bool { return i.group.Load() != 0 }
 
-// Usage measures the operator. It recognizes the operator's goroutines by the label that they inherit.
+// Usage measures the operator. It recognises the operator's goroutines by the label that they inherit.
 func (i *Instance) Usage(ctx context.Context) (Usage, error) {
 	found := Usage{Goroutines: map[string]int{}, Stacks: map[string]string{}, Watches: i.Tap.Watching(func(traffic.Request) bool { return true })}
 	if i.IsProcess() {

@@ -26,7 +26,7 @@ type Stillness struct {
 	requests, looks int
 }
 
-// Still reports whether no request is in flight, and none was made during the number of checks that usually takes Quiet.
+// Still reports whether no request is in flight, and none was made during as many checks as usually fit into Quiet.
 func (s *Stillness) Still(requests []traffic.Request) bool {
 	inFlight := slices.ContainsFunc(requests, func(request traffic.Request) bool { return !request.Done })
 	if inFlight || len(requests) != s.requests {
