@@ -30,7 +30,7 @@ const quiet = 3 * time.Second
 type run struct {
 	resource *unstructured.Unstructured
 	children []*unstructured.Unstructured
-	// gone lists the kinds and names of objects that the operator created and that are deleted or being deleted.
+	// gone lists the kinds and names of objects that the operator created and that have been, or are being, deleted.
 	gone  []string
 	state state.Snapshot
 	// confined means that the operator listed or watched its custom resources in all namespaces, and that the kit showed

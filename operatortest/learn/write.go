@@ -27,7 +27,7 @@ type page struct {
 	Unknown  []unknown
 	// OtherRoles lists files with roles that are not the operator's.
 	OtherRoles []string
-	// Gone lists objects that the operator created and that were deleted, or being deleted, at the end.
+	// Gone lists objects that the operator created and that had been deleted, or were being deleted, at the end.
 	Gone []string
 	// Unmet describes the conditions that were not True at the end. The file shows them only if no condition was True
 	// and the status had neither a phase nor a state.
@@ -80,7 +80,7 @@ func (c child) expressions() []string {
 	return slices.DeleteFunc(slices.Clone(c.name), isName)
 }
 
-// Lacks reports whether the child could have a controller reference to its resource and has none.
+// Lacks reports whether the child could have a controller reference to its resource, and no object controls it.
 func (c child) Lacks() bool {
 	return !c.above && !slices.ContainsFunc(c.first.GetOwnerReferences(), func(owner metav1.OwnerReference) bool { return owner.Controller != nil && *owner.Controller })
 }

@@ -78,8 +78,8 @@ type Cluster struct {
 	// existing cluster.
 	Stages []string
 	// APIServerFlags are further flags of kube-apiserver, such as those of its audit log. The keys are the flags' names
-	// without the leading dashes. The flags have no effect on an existing cluster. The kit always enables the admission
-	// plugin OwnerReferencesPermissionEnforcement.
+	// without the leading dashes. The flags have no effect on an existing cluster. On any other, the kit also enables
+	// the admission plugin OwnerReferencesPermissionEnforcement.
 	APIServerFlags map[string]string
 
 	// Config connects as an administrator. Start sets this field and all that follow.

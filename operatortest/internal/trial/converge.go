@@ -120,7 +120,8 @@ func (t *Trial) Complete(ctx context.Context, resource *unstructured.Unstructure
 	return nil
 }
 
-// isSuspendedJob reports whether the child is a Job that is suspended. kstatus says that such a Job is in progress.
+// isSuspendedJob reports whether the child is a Job that is suspended. kstatus calls such a Job InProgress if it has
+// never started.
 func isSuspendedJob(child *unstructured.Unstructured) bool {
 	suspended, _, _ := unstructured.NestedBool(child.Object, "spec", "suspend")
 	return suspended && child.GroupVersionKind().GroupKind() == schema.GroupKind{Group: "batch", Kind: "Job"}
@@ -226,8 +227,8 @@ func ConditionsOf(resource *unstructured.Unstructured) (map[string]metav1.Condit
 	return conditions, nil
 }
 
-// current returns an error unless kstatus calls the object Current. Deployment tools use kstatus to determine whether an
-// object is fully reconciled.
+// current returns an error unless kstatus calls the object Current. Deployment tools such as Flux use kstatus to
+// determine whether an object is fully reconciled.
 func current(object *unstructured.Unstructured) error {
 	result, err := status.Compute(object)
 	if err != nil {

@@ -45,9 +45,9 @@ func parallel(ctx context.Context) int {
 // WithAll makes [Each] continue after a failure, and report all failures.
 func WithAll(ctx context.Context) context.Context { return context.WithValue(ctx, allKey{}, true) }
 
-// Each calls a function with the numbers 0 to n-1, as many in parallel as [WithParallel] allows, and returns the error of
-// the failed call with the lowest number. A failure ends only the calls with higher numbers, so the result doesn't depend
-// on which call is quicker.
+// Each calls a function with the numbers 0 to n-1, as many in parallel as [WithParallel] allows or, without it,
+// [ParallelTrials]. It returns the error of the failed call with the lowest number. A failure ends only the calls with
+// higher numbers, so the result doesn't depend on which call is quicker.
 // With [WithAll], a failure ends no other call, and the error names the other failures, too.
 func Each(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
 	if ctx.Value(allKey{}) != nil {

@@ -23,7 +23,7 @@ import (
 // rule is a rule from one of an operator's roles, as it was written.
 type rule struct {
 	File string
-	// Cluster means that it is part of a ClusterRole, which applies in all namespaces.
+	// Cluster means that it is part of a ClusterRole, which the kit grants in all namespaces.
 	Cluster bool
 	rbacv1.PolicyRule
 }
