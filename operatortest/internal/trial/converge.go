@@ -120,8 +120,8 @@ func (t *Trial) Complete(ctx context.Context, resource *unstructured.Unstructure
 	return nil
 }
 
-// isSuspendedJob reports whether the child is a Job that is suspended. kstatus calls such a Job InProgress if it has
-// never started.
+// isSuspendedJob reports whether the child is a Job that is suspended. kstatus calls a Job InProgress while its status
+// has no startTime, and a Job that is created suspended gets none until it is resumed.
 func isSuspendedJob(child *unstructured.Unstructured) bool {
 	suspended, _, _ := unstructured.NestedBool(child.Object, "spec", "suspend")
 	return suspended && child.GroupVersionKind().GroupKind() == schema.GroupKind{Group: "batch", Kind: "Job"}
