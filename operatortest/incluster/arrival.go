@@ -137,7 +137,7 @@ func (o Operator) Leader(ctx context.Context) string {
 	return pod
 }
 
-// workers returns the nodes that accept pods.
+// workers returns the nodes that accept any pod: they are schedulable and have no taints.
 func workers(ctx context.Context) []string {
 	ginkgo.GinkgoHelper()
 	return strings.Fields(Kubectl(ctx, "get", "nodes",

@@ -171,7 +171,7 @@ func accepted(ctx context.Context, t *trial.Trial, object *unstructured.Unstruct
 	return choose(set, labels), nil
 }
 
-// choose takes one proposal of each kind, and more from set if those are too few.
+// choose takes one proposal from set and one from labels, then more from set, up to maxProposals.
 func choose(set, labels []proposal) []proposal {
 	one := min(1, len(set))
 	all := slices.Concat(set[:one], labels[:min(1, len(labels))], set[one:])

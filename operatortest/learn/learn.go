@@ -1,5 +1,5 @@
-// Package learn runs an operator twice, and drafts operatortest.yaml from what the operator did. A person then corrects the
-// draft.
+// Package learn runs an operator twice, and drafts operatortest.yaml from what the operator did. A person then
+// corrects the draft.
 package learn
 
 import (

@@ -15,9 +15,9 @@
 // [UnpullableAnnotation]. A Job's pod then succeeds at once. [Cluster.Stages] adds rules for pods that must behave
 // differently.
 //
-// Custom resource definitions given in [Cluster.CRDs] are installed before the controller manager starts, so that its garbage
-// collector knows them from the start. The collector takes up to about 30 seconds to notice a definition that is
-// installed later; until then it doesn't collect the children of that definition's objects.
+// The custom resource definitions in [Cluster.CRDs] are installed before the controller manager starts, so that its
+// garbage collector knows them from the start. The collector takes up to about 30 seconds to notice a definition that
+// is installed later; until then it doesn't collect the children of that definition's objects.
 //
 // With USE_EXISTING_CLUSTER=true nothing is started. The tests run on the cluster that KUBECONFIG names; [Cluster.Stop]
 // removes the definitions and webhooks that [Cluster.Start] created there. Definitions that were there before stay, and

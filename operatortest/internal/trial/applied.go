@@ -41,7 +41,7 @@ const (
 )
 
 // appliedParts contains what others add to an object that they share with the operator. Comparisons of states leave
-// these parts out, so it makes no difference where in a list an entry is, or whether the list existed before.
+// these parts out, so it makes no difference where in a list an added entry is, or whether the list existed before.
 type appliedParts struct {
 	name   string
 	leaves []appliedLeaf

@@ -68,7 +68,7 @@ func (t *Trial) CheckClaim(ctx context.Context, resource *unstructured.Unstructu
 }
 
 // heldThen returns an error unless a declared child existed, and was available, when a version of the resource was
-// written. If that version should have no such child, heldThen returns nil.
+// written. If the resource, as it was then, should have no such child, heldThen returns nil.
 func (t *Trial) heldThen(ctx context.Context, declared operatortest.Child, claim *unstructured.Unstructured) error {
 	name := declared.NameFor(claim)
 	if name == "" {

@@ -122,7 +122,8 @@ func (l *operatorLog) close() {
 	l.files = nil
 }
 
-// tee passes log entries to several sinks, if they are enabled.
+// tee passes log entries to several sinks: errors to all of them, other messages to those that are enabled for their
+// level.
 type tee []logr.LogSink
 
 // Init implements logr.LogSink.

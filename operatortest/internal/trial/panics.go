@@ -21,7 +21,8 @@ import (
 //   - in the goroutine in which the kit calls Run, the kit recovers it;
 //   - an operator that is a process prints it.
 //
-// That leaves a panic in a goroutine where nothing recovers it: Go ends the test process, and prints the stack.
+// A panic in any other goroutine, if nothing recovers it, ends the test process and so all trials: Go prints the
+// stack.
 
 // errPanicked ends a wait. Try then adds what is known about the panic.
 var errPanicked = errors.New("an operator has panicked")

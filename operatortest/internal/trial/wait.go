@@ -92,10 +92,10 @@ func Unusable(err error) error { return unusable{err} }
 // IsUnusable reports whether an error is marked by [Unusable].
 func IsUnusable(err error) bool { return errors.As(err, &unusable{}) }
 
-// Eventually waits until the condition holds. If it doesn't hold in time, Eventually returns the condition's last error. It
-// doesn't wait until Operator.Timeout if the operator pauses for longer than Operator.MaxPause and nothing else is left to
-// do in the cluster. A panic, an error of BeforeLook or an error marked by Unusable also ends the wait. For conditions
-// that don't depend on the operator alone, use Within.
+// Eventually waits until the condition holds. If it doesn't hold in time, Eventually returns the condition's last
+// error. It stops before Operator.Timeout if the operator pauses for longer than Operator.MaxPause allows and nothing
+// else is left to do in the cluster. A panic, an error of BeforeLook or an error marked by Unusable also ends the
+// wait. For conditions that don't depend on the operator alone, use Within.
 func (t *Trial) Eventually(ctx context.Context, what string, condition func(context.Context) error) error {
 	return t.wait(ctx, t.Operator.Timeout, what, condition, t.newPause(ctx))
 }
