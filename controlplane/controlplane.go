@@ -35,7 +35,7 @@ type Options struct {
 	// rules, which have none.
 	Stages []string
 	// APIServerFlags are additional flags for kube-apiserver, such as those of its audit log. The keys are the flags' names
-	// without dashes.
+	// without the leading dashes.
 	APIServerFlags map[string]string
 	// Install is called as soon as the API server of a new control plane answers, before any controller starts; see package
 	// install. The garbage collector looks for new kinds only every 30 s, but knows those installed here from the start. If
