@@ -183,7 +183,7 @@ func (c Command) createLog(dir, namespace string) (*os.File, error) {
 		return nil, fmt.Errorf("create the folder of the operator's logs: %w", err)
 	}
 	// Sorted by name, the files of a namespace are in the order in which the operators were started.
-	log, err := os.CreateTemp(dir, cmp.Or(namespace, "all-namespaces")+time.Now().Format("-150405.000000-*.log"))
+	log, err := os.CreateTemp(dir, cmp.Or(namespace, "all-namespaces")+time.Now().Format("-20060102-150405.000000-*.log"))
 	if err != nil {
 		return nil, fmt.Errorf("create the operator's log: %w", err)
 	}
