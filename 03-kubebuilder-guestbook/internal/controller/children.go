@@ -90,7 +90,7 @@ type childObject struct {
 //	someone else's object, or one    yes       no      at the watch event of its deletion
 //	that is being deleted
 //	refused by the API server        yes       yes     with backoff: no watch event tells of a new quota or policy
-//	any other error                  no        yes     with backoff
+//	any other error                  no        yes     with backoff, unless the namespace is terminating
 //
 //workshop:step 3.5e
 func (r *GuestbookReconciler) apply(ctx context.Context, guestbook *webappv1.Guestbook, child childObject) (*explanation, error) {
