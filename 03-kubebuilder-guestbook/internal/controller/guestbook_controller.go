@@ -125,8 +125,8 @@ func (r *GuestbookReconciler) listPods(ctx context.Context, guestbook *webappv1.
 // updateStatus patches the status if it differs, and then announces the new condition.
 //
 // The lock, which is the resource version in the patch, makes the API server refuse
-// a status that was computed from a stale Guestbook, even if the cache only lacks the
-// last status that this controller has written.
+// a status that was computed from a stale Guestbook, even if the cache lacks nothing but
+// the last status that this controller has written.
 //
 //workshop:step 3.5m
 func (r *GuestbookReconciler) updateStatus(ctx context.Context, guestbook *webappv1.Guestbook, pods []corev1.Pod, ready metav1.Condition) error {
