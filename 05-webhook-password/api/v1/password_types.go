@@ -150,8 +150,8 @@ const (
 	// ReasonNameChanged: the Password already has a Secret of another name. Change the name in the spec
 	// back, or delete that Secret.
 	ReasonNameChanged = "NameChanged"
-	// ReasonNameTaken: a Secret named EffectiveSecretName exists, but neither the Password nor a deleted Password of the
-	// same name controls it.
+	// ReasonNameTaken: a Secret with the effective name (see EffectiveSecretName) exists, but neither the Password nor a
+	// deleted Password of the same name controls it.
 	ReasonNameTaken = "NameTaken"
 	// ReasonRefused: the API server refuses the Secret, for example because of a quota or a policy of the cluster.
 	ReasonRefused = "Refused"

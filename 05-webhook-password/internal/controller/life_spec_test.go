@@ -123,7 +123,7 @@ var _ = Describe("a Password", func() {
 		expectEvents(ctx, password, "Normal Generated") // a terminating Secret is not a failure
 	}, SpecTimeout(specTimeout))
 
-	It("gets a password of its own even if fifty are created at the same time", func(ctx SpecContext) {
+	It("gets a password of its own even if fifty Passwords are created at the same time", func(ctx SpecContext) {
 		const count = 50
 		namespace := cluster.Namespace(ctx)
 		startManager(cluster.Config, testOptions(namespace))

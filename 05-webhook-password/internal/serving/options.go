@@ -68,7 +68,7 @@ func (o *Options) ReadEnvironment(getenv func(string) string) error {
 // AddFlags adds a flag for each option that does not come from the environment. The option's current value is the
 // flag's default.
 func (o *Options) AddFlags(flags *flag.FlagSet) {
-	flags.StringVar(&o.Certs, "webhook-certs", o.Certs, "where the `certificates` of the webhooks come from: local (the operator makes one, and registers itself by URL, outside the cluster), files, or rotated (the operator makes them, and keeps them in a Secret)")
+	flags.StringVar(&o.Certs, "webhook-certs", o.Certs, "where the `certificates` of the webhooks come from: local (outside the cluster: the operator makes one, and registers itself by URL), files, or rotated (the operator makes them, and keeps them in a Secret)")
 	flags.StringVar(&o.BindAddress, "webhook-bind-address", o.BindAddress, "`address` of the webhooks")
 	flags.StringVar(&o.CertPath, "webhook-cert-path", o.CertPath, "`folder` with the certificate of the webhooks")
 	flags.StringVar(&o.CertName, "webhook-cert-name", o.CertName, "`file` name of the certificate")

@@ -72,9 +72,9 @@ func (r Rotated) rotator(mounted chan struct{}) *rotator.CertRotator {
 	}
 }
 
-// rotatorManager gives the library a separate client. If the manager's client had written the Secret of the
-// certificates, its next list of Secrets would wait until the cache has seen that write. But the cache holds only the
-// Secrets of Passwords.
+// rotatorManager gives the library a separate client. If the manager's client wrote the Secret of the certificates, its
+// next list of Secrets would wait until the cache had seen that write. It would wait in vain, because the cache holds
+// only the Secrets of Passwords.
 type rotatorManager struct {
 	ctrl.Manager
 	writer client.Client

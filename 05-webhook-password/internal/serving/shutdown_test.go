@@ -13,7 +13,7 @@ import (
 )
 
 var _ = Describe("a stream of requests to local webhooks", func() {
-	It("has no failed requests when the process ends", func(ctx SpecContext) {
+	It("sees no failures while the process ends", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		local := startLocal(ctx)
 		local.waitReady(ctx)

@@ -19,7 +19,7 @@ type admissionCase struct {
 	old client.Object
 	// new is the requested object, or nil for a delete.
 	new client.Object
-	// as is the user who sends the request. If it is empty, an administrator does.
+	// as is the user who sends the request. If it is empty, an administrator sends it.
 	as string
 	// unasked is true if the request passes only because a match condition keeps the API server from calling the webhook.
 	// The handlers would refuse such a request, so they don't get it.
