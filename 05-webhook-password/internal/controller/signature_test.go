@@ -165,7 +165,7 @@ func TestFingerprintTellsNothing(t *testing.T) {
 	g.Expect(first.Data["password"]).To(Equal(second.Data["password"]))
 	g.Expect(fingerprint(first)).NotTo(Equal(fingerprint(second)), "equal fingerprints would reveal equal passwords")
 	for _, guess := range []string{pass, otherPass} {
-		g.Expect(guessed(first, guess)).To(BeFalse(), "without the key, nobody should be able to test a guess")
+		g.Expect(guessed(first, guess)).To(BeFalse(), "without the key, it should be impossible to test a guess")
 	}
 	for i := range len(pass) - 3 {
 		g.Expect(first.Annotations[fingerprintAnnotation]).NotTo(ContainSubstring(strings.ToLower(pass[i:i+4])), "the fingerprint must not contain a part of the password")
