@@ -57,7 +57,7 @@ func (a *app) ask(in io.Reader, out io.Writer) func(ctx context.Context, questio
 type asker struct {
 	in  io.Reader
 	out io.Writer
-	// yes answers every question with yes.
+	// yes answers yes to every question.
 	yes bool
 }
 
