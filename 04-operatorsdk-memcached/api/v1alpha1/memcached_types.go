@@ -10,15 +10,15 @@ import (
 // --cascade=orphan, the Memcached doesn't wait, and the pods stay.
 const Finalizer = "cache.example.com/finalizer"
 
-// Types of the conditions.
+// Types of the conditions. Once a Memcached is being deleted, only ConditionDegraded changes.
 const (
 	// ConditionAvailable is True while enough pods are ready. As in a rolling update, a quarter of the desired pods,
 	// rounded down, may be missing. It is False while someone else's object has the name of a child: if that object is
 	// a Service, clients find it instead.
 	ConditionAvailable = "Available"
 	// ConditionProgressing is True while pods are being created, replaced or removed, or
-	// are not ready, or a child is being replaced. It is False while ConditionDegraded is True. After the deletion of
-	// the Memcached has begun, it stays as it was, even if ConditionDegraded becomes True.
+	// are not ready, or a child is being replaced. It is False while ConditionDegraded is True, unless
+	// ConditionDegraded has become True during the deletion.
 	ConditionProgressing = "Progressing"
 	// ConditionDegraded is True while there is a problem that the operator can't fix by itself: the children or the
 	// pods differ from the spec, or the API server refuses a deletion.
@@ -41,7 +41,7 @@ const (
 	ReasonNameTaken = "NameTaken"
 	// ReasonRefused: the API server refuses a child or a deletion, for example because of a quota or a policy.
 	ReasonRefused = "Refused"
-	// ReasonStalled: the Deployment reports that it makes no progress.
+	// ReasonStalled: the Deployment reports that its rollout makes no progress, or that its pods can't be created.
 	ReasonStalled = "Stalled"
 	// ReasonPodsFailing: a pod of the current revision has fitted on no node for five minutes; or its container can't
 	// start, or isn't ready and has exited several times, most recently within the last ten minutes.

@@ -140,7 +140,7 @@ var _ = Describe("the conditions", func() {
 		expectConditions(ctx, memcached, converged)
 		Expect(memcached.Status.Nodes).To(Equal(former), "the old revision is desired again, and its pods still exist")
 		for _, version := range versionsUpTo(ctx, versions, memcached) {
-			Expect(summarize(version).available).To(Equal("True EnoughPods"), "clients must be served all the time")
+			Expect(summarize(version).available).To(Equal("True EnoughPods"), "clients must be served throughout")
 		}
 		expectEvents(ctx, memcached, "Normal EnoughPods", "Warning PodsFailing")
 	}, SpecTimeout(specTimeout))
@@ -184,7 +184,7 @@ var _ = Describe("the conditions", func() {
 			g.Expect(pending).To(ConsistOf(HaveField("Status.Conditions", ContainElement(HaveField("Reason", corev1.PodReasonUnschedulable)))))
 		})
 		expectConditions(ctx, memcached, starting)
-		Expect(getDeployment(ctx, Default, memcached).Status.Conditions).To(ContainElement(HaveField("Reason", "NewReplicaSetAvailable")), "for the Deployment, its rollout was complete before, so it has no deadline now")
+		Expect(getDeployment(ctx, Default, memcached).Status.Conditions).To(ContainElement(HaveField("Reason", "NewReplicaSetAvailable")), "the Deployment's rollout was complete before the size grew, so it has no deadline now")
 		change := client.MergeFrom(pending[0].DeepCopy())
 		for i := range pending[0].Status.Conditions {
 			pending[0].Status.Conditions[i].LastTransitionTime = metav1.NewTime(time.Now().Add(-6 * time.Minute))

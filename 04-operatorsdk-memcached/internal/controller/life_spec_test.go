@@ -152,7 +152,7 @@ func scale(ctx context.Context, memcached *cachev1alpha1.Memcached, size int32) 
 func expectUntouched(ctx context.Context, object client.Object) {
 	GinkgoHelper()
 	found := object.DeepCopyObject().(client.Object)
-	Expect(exists(ctx, Default, found)).To(BeTrue(), "an object of someone else must stay")
+	Expect(exists(ctx, Default, found)).To(BeTrue(), "someone else's object must stay")
 	Expect(found.GetUID()).To(Equal(object.GetUID()))
 	Expect(found.GetGeneration()).To(Equal(object.GetGeneration()), "see findBlocker in children.go")
 	Expect(found.GetLabels()).To(Equal(object.GetLabels()))

@@ -71,7 +71,7 @@ type podFailure struct {
 	until time.Time
 }
 
-// failureAmong says why one of the pods can't run, or returns "" if all can.
+// failureAmong says why one of the pods can't run, or returns "" if no failure counts now.
 // requeueAfter is how soon that may change without a watch event, or 0 if it can't.
 // A pod of an older revision does not count: the rollout removes it.
 //

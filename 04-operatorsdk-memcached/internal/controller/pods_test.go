@@ -162,7 +162,7 @@ func crashed(pod corev1.Pod, restarts int32, ended time.Time) corev1.Pod {
 	return pod
 }
 
-// unscheduled returns the pod before it has a node: the scheduler has found none that it fits on since the given time.
+// unscheduled returns the pod before it has a node: since the given time, the scheduler has found none that it fits on.
 func unscheduled(pod corev1.Pod, since time.Time) corev1.Pod {
 	pod.Status = corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{
 		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
