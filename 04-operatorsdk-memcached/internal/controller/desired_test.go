@@ -247,7 +247,7 @@ func TestSetService(t *testing.T) {
 			service.Spec.PublishNotReadyAddresses = true
 		}, stays: true},
 		"a label is missing":            {change: func(service *corev1.Service) { delete(service.Labels, managedByLabel) }},
-		"it is open to outsiders":       {change: func(service *corev1.Service) { service.Spec.Type = corev1.ServiceTypeNodePort }},
+		"it has a port on every node":   {change: func(service *corev1.Service) { service.Spec.Type = corev1.ServiceTypeNodePort }},
 		"it has an address":             {change: func(service *corev1.Service) { service.Spec.ClusterIP = "10.0.0.9" }},
 		"it selects other pods":         {change: func(service *corev1.Service) { service.Spec.Selector[instanceLabel] = "other" }},
 		"it selects fewer pods":         {change: func(service *corev1.Service) { service.Spec.Selector["role"] = "front" }},
