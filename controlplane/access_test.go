@@ -112,7 +112,7 @@ var pages = []string{
 	"/containerLogs/default/pod/container", "/exec/default/pod/container", "/pods", "/logs/",
 }
 
-// healthPages need no credentials: they say only "ok".
+// healthPages may be served without credentials: they say only "ok".
 var healthPages = []string{"/healthz", "/livez", "/readyz"}
 
 func TestAnotherUserGetsNothing(t *testing.T) {

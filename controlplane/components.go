@@ -128,7 +128,8 @@ func (c *ControlPlane) controllerManager(r record, keys pki) []string {
 		// As in other clusters, each controller has its own service account, so that admission rules can tell controllers
 		// from people.
 		"--use-service-account-credentials=true",
-		// The controller manager publishes this certificate in every namespace, where pods look for it.
+		// The controller manager publishes this certificate in every namespace, in the ConfigMap kube-root-ca.crt, which pods
+		// mount.
 		"--root-ca-file="+keys.certificate(authority),
 		"--service-account-private-key-file="+keys.key("service-accounts"),
 		"--cluster-signing-cert-file="+keys.certificate(authority), "--cluster-signing-key-file="+keys.key(authority))

@@ -14,7 +14,7 @@ import (
 	"example.com/operator-workshop/internal/private"
 )
 
-// attempts is how often Up tries to start the components. An attempt can fail because another program takes a port
+// attempts is how many times Up tries to start the components. An attempt can fail because another program takes a port
 // after it was found free, and before a component listens on it. And on a very slow machine, the controller manager
 // gives up on the API server after 10 s.
 const attempts = 3

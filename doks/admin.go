@@ -187,7 +187,7 @@ func (e *Emulator) AddResources(id string, loadBalancers, volumes, volumeSnapsho
 	})
 }
 
-// SetTags replaces the tags that users gave a cluster, as the cloud console's cluster page does.
+// SetTags replaces the tags that users gave a cluster, as the cluster's page in DigitalOcean's control panel does.
 func (e *Emulator) SetTags(id string, tags []string) error {
 	return e.change(id, func(c *cluster) error {
 		c.Tags = unique(tags)

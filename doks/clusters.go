@@ -101,7 +101,7 @@ func defaultVPC(region string) string {
 	return uuid.NewSHA1(uuid.NameSpaceDNS, []byte(region+".vpc.invalid")).String()
 }
 
-// withDefaults fills in the maintenance policy, of which callers can't choose the duration.
+// withDefaults fills in the maintenance policy, whose duration callers can't choose.
 func (s settings) withDefaults() settings {
 	if s.MaintenancePolicy == nil {
 		s.MaintenancePolicy = &MaintenancePolicy{}

@@ -68,7 +68,7 @@ func defineFormats() {
 // example POST …/recycle.
 func deprecated(operation *openapi3.Operation) bool { return operation.Deprecated }
 
-// complete prints the successful answers in the document that no test has got: their schemas were never checked. It
+// complete prints the successful answers in the document that no test has received: their schemas were never checked. It
 // returns the exit status, which is 1 if there are any.
 func (a *agreement) complete() int {
 	code := 0
@@ -81,7 +81,7 @@ func (a *agreement) complete() int {
 				if !strings.HasPrefix(status, "2") || a.seen[method+" "+path+" "+status] > 0 {
 					continue
 				}
-				fmt.Fprintf(os.Stderr, "no test got the answer %s of %s %s\n", status, method, path)
+				fmt.Fprintf(os.Stderr, "no test received the answer %s to %s %s\n", status, method, path)
 				code = 1
 			}
 		}

@@ -29,9 +29,9 @@ type Servers struct {
 	running sync.WaitGroup
 }
 
-// StartServers serves metrics and probes at the addresses in the options that are not Disabled. healthy decides about
-// /healthz, and ready about /readyz. If StartServers can't listen on an address, it returns an error that names the
-// flag.
+// StartServers serves metrics and probes at the addresses in the options that are not Disabled. healthy decides what
+// /healthz answers, and ready decides what /readyz answers. If StartServers can't listen on an address, it returns an
+// error that names the flag.
 func StartServers(ctx context.Context, options Options, healthy func(*http.Request) error, ready func() bool) (*Servers, error) {
 	metrics := http.NewServeMux()
 	metrics.Handle("/metrics", legacyregistry.Handler())

@@ -103,7 +103,7 @@ func (l *Local) ready(*http.Request) error {
 	return nil
 }
 
-// run registers the webhooks until ctx ends. Its deferred functions unregister them, even if run could register only
+// run keeps the webhooks registered until ctx ends. Its deferred functions unregister them, even if run could register only
 // some. The manager stops its webhook server after that, so no request fails.
 func (l *Local) run(ctx context.Context) (err error) {
 	listening := func(context.Context) (bool, error) { return l.listening(nil) == nil, nil }

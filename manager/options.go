@@ -34,7 +34,7 @@ import (
 type Options struct {
 	// Namespaces are the namespaces to watch. If there are none, all namespaces are watched.
 	Namespaces []string
-	// MaxConcurrentReconciles is how many objects of a kind are reconciled at the same time, at least 1.
+	// MaxConcurrentReconciles is how many objects of a kind may be reconciled at the same time. It must be at least 1.
 	MaxConcurrentReconciles int
 	// ResyncPeriod is how often every object is reconciled without an event. It must be more than 0.
 	ResyncPeriod time.Duration

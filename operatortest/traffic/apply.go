@@ -20,7 +20,7 @@ import (
 // to read the object, and afterwards it compares the object with the reply. Other requests of the operator don't wait
 // for that.
 //
-// If someone else writes to the object in between, the reply contains that change, too. So the Tap ignores changes of
+// If someone else writes to the object in between, the reply contains that change, too. So the Tap ignores changes to
 // the status, which others write as a subresource, unless the operator has applied the status. [Tap.NoteOther] makes
 // it ignore other changes.
 func (t *Tap) ReadBefore(read func(context.Context, Request) (*unstructured.Unstructured, error)) {
@@ -29,8 +29,8 @@ func (t *Tap) ReadBefore(read func(context.Context, Request) (*unstructured.Unst
 	t.read = read
 }
 
-// NoteOther tells the Tap that someone else has written this version of an object. If that was between the Tap's look at
-// the object and the reply to a server-side apply, the Tap compares the reply with this version, too.
+// NoteOther tells the Tap that someone else has written this version of an object. If they wrote it after the Tap
+// read the object and before the reply to a server-side apply, the Tap compares the reply with this version, too.
 func (t *Tap) NoteOther(object *unstructured.Unstructured) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -49,7 +49,8 @@ type apply struct {
 	before, after *unstructured.Unstructured
 }
 
-// isFrom reports whether the apply has changed nothing in a version of the object that was written since it was read.
+// isFrom reports whether the apply has changed nothing, if this version of the object was the one that it found. It
+// returns false for versions older than the object as it was read, and for versions newer than the reply.
 func (a *apply) isFrom(other *unstructured.Unstructured) bool {
 	if other.GetUID() != a.after.GetUID() {
 		return false
@@ -82,8 +83,8 @@ func (t *transport) send(entry *Request, request *http.Request) (*http.Response,
 	return response, nil
 }
 
-// readBefore returns the object to which a server-side apply will be sent. It returns nil for other requests, for
-// an object that doesn't exist, and if the object can't be read.
+// readBefore reads the object that a server-side apply will change. It returns nil for other requests, for dry runs, and
+// if the object doesn't exist or can't be read.
 func (t *Tap) readBefore(ctx context.Context, entry *Request) *unstructured.Unstructured {
 	t.mu.Lock()
 	read := t.read
@@ -111,8 +112,8 @@ func (t *Tap) noteApply(entry *Request, before, after *unstructured.Unstructured
 	entry.apply, entry.Unchanged = noted, noted.isFrom(before) || slices.ContainsFunc(t.others, noted.isFrom)
 }
 
-// applied returns the parts of an object that a server-side apply may change, without the fields that only say who
-// changed them.
+// applied returns the parts of an object that a server-side apply may change, without the resource version and the managed
+// fields.
 func applied(object *unstructured.Unstructured, subresource string) map[string]any {
 	object = object.DeepCopy()
 	object.SetResourceVersion("")

@@ -26,7 +26,7 @@ func TestApplyThatChangesNothing(t *testing.T) {
 	const idle, busy = `,"status":{"readyReplicas":0}`, `,"status":{"readyReplicas":1}`
 	tests := map[string]struct {
 		before, reply string
-		// code is the status of the reply. It is 200 if it is zero.
+		// code is the status of the reply. Zero means 200.
 		code int
 		// others is the object that someone else has written.
 		others      string
@@ -34,22 +34,22 @@ func TestApplyThatChangesNothing(t *testing.T) {
 		how         types.PatchType
 		want        bool
 	}{
-		"the version stays":                    {before: stored("7", "", one), reply: stored("7", "", one), want: true},
-		"the spec changes":                     {before: stored("7", "", one), reply: stored("8", "", two)},
-		"a label changes":                      {before: stored("7", "", one), reply: stored("8", `,"labels":{"a":"b"}`, one)},
-		"someone else has changed the status":  {before: stored("7", "", one+idle), reply: stored("8", `,"managedFields":[{"manager":"them"}]`, one+busy), want: true},
-		"the status that was applied changes":  {before: stored("7", "", one+idle), reply: stored("8", "", one+busy), subresource: "status"},
-		"the Deployment controller has begun":  {before: stored("7", "", one), reply: stored("8", `,"annotations":{"deployment.kubernetes.io/revision":"1"}`, one+idle), want: true},
-		"the reply has someone else's version": {before: stored("7", "", one), reply: stored("9", `,"labels":{"a":"b"}`, one), others: stored("9", `,"labels":{"a":"b"}`, one), want: true},
-		"the reply is later than that":         {before: stored("7", "", one), reply: stored("10", `,"labels":{"a":"b"}`, two), others: stored("9", `,"labels":{"a":"b"}`, one)},
-		"only the status is later than that":   {before: stored("7", "", one), reply: stored("10", `,"labels":{"a":"b"}`, one+busy), others: stored("9", `,"labels":{"a":"b"}`, one+idle), want: true},
-		"it restores what was before the read": {before: stored("8", "", two), reply: stored("9", "", one), others: stored("7", "", one)},
-		"it makes what others made later":      {before: stored("7", "", one), reply: stored("8", "", two), others: stored("9", "", two)},
-		"another object has that version":      {before: stored("7", "", one), reply: stored("9", "", two), others: stored("9", `,"uid":"else"`, two)},
-		"the object is new":                    {reply: stored("7", "", one), code: http.StatusCreated},
-		"the object can't be read":             {reply: stored("7", "", one)},
-		"the request is refused":               {before: stored("7", "", one), reply: `{"kind":"Status","apiVersion":"v1"}`, code: http.StatusConflict},
-		"it is another kind of patch":          {before: stored("7", "", one), reply: stored("7", "", one), how: types.MergePatchType},
+		"the version stays":                          {before: stored("7", "", one), reply: stored("7", "", one), want: true},
+		"the spec changes":                           {before: stored("7", "", one), reply: stored("8", "", two)},
+		"a label changes":                            {before: stored("7", "", one), reply: stored("8", `,"labels":{"a":"b"}`, one)},
+		"someone else has changed the status":        {before: stored("7", "", one+idle), reply: stored("8", `,"managedFields":[{"manager":"them"}]`, one+busy), want: true},
+		"the status that was applied changes":        {before: stored("7", "", one+idle), reply: stored("8", "", one+busy), subresource: "status"},
+		"the Deployment controller has begun":        {before: stored("7", "", one), reply: stored("8", `,"annotations":{"deployment.kubernetes.io/revision":"1"}`, one+idle), want: true},
+		"the reply has someone else's version":       {before: stored("7", "", one), reply: stored("9", `,"labels":{"a":"b"}`, one), others: stored("9", `,"labels":{"a":"b"}`, one), want: true},
+		"the reply is later than that":               {before: stored("7", "", one), reply: stored("10", `,"labels":{"a":"b"}`, two), others: stored("9", `,"labels":{"a":"b"}`, one)},
+		"only the status is later than that":         {before: stored("7", "", one), reply: stored("10", `,"labels":{"a":"b"}`, one+busy), others: stored("9", `,"labels":{"a":"b"}`, one+idle), want: true},
+		"it restores a version from before the read": {before: stored("8", "", two), reply: stored("9", "", one), others: stored("7", "", one)},
+		"others make the same change later":          {before: stored("7", "", one), reply: stored("8", "", two), others: stored("9", "", two)},
+		"another object has that version":            {before: stored("7", "", one), reply: stored("9", "", two), others: stored("9", `,"uid":"else"`, two)},
+		"the object is new":                          {reply: stored("7", "", one), code: http.StatusCreated},
+		"the object can't be read":                   {reply: stored("7", "", one)},
+		"the request is refused":                     {before: stored("7", "", one), reply: `{"kind":"Status","apiVersion":"v1"}`, code: http.StatusConflict},
+		"it is another kind of patch":                {before: stored("7", "", one), reply: stored("7", "", one), how: types.MergePatchType},
 	}
 	for name, test := range tests {
 		for _, when := range []string{"before", "after"} {

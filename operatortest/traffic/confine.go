@@ -19,10 +19,10 @@ type confinement struct {
 	namespaced func(Request) bool
 }
 
-// Confine makes the Tap show the operator only these namespaces. If there is only one, requests for all namespaces
-// become requests for that one. If there are several, the Tap removes all objects in other namespaces from lists and
-// watches. namespaced reports whether a request's resource is namespaced. Creates, and requests for a single object,
-// always name their namespace.
+// Confine changes the operator's requests for all namespaces, so that they concern only these namespaces. If there is
+// only one, they become requests for that one. If there are several, the Tap removes the objects in other namespaces from
+// the lists and watches. Requests that name a namespace, as creates and requests for a single object always do, stay as
+// they are. namespaced reports whether a request's resource is namespaced.
 func (t *Tap) Confine(namespaced func(Request) bool, namespaces ...string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

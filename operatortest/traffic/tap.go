@@ -166,8 +166,8 @@ type Activity struct {
 	Requests, InFlight int
 	// Events is how many watch events have reached the operator, not counting bookmarks and errors.
 	Events int
-	// Failures counts the operator's reasons to wait longer before its next try: watches that it hasn't ended itself, and
-	// failed requests except reads of an object that doesn't exist. A call of CutWatches counts once.
+	// Failures counts the operator's reasons to wait longer before its next try: watches that have broken or that the API
+	// server has ended, and failed requests except reads of an object that doesn't exist. A call of CutWatches counts once.
 	Failures int
 	// LongestGap is the longest time between two successive requests.
 	LongestGap time.Duration
