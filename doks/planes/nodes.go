@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// simulated is the annotation that tells kwok to simulate a node.
+	// simulated is the annotation that marks a node as simulated by kwok.
 	simulated = "kwok.x-k8s.io/node"
 	// ownLabels is the annotation that lists the labels set by the emulator, so that the emulator can remove them later.
 	ownLabels = "emulator.digitalocean.com/labels"
