@@ -112,8 +112,8 @@ func (t *Tap) noteApply(entry *Request, before, after *unstructured.Unstructured
 	entry.apply, entry.Unchanged = noted, noted.isFrom(before) || slices.ContainsFunc(t.others, noted.isFrom)
 }
 
-// applied returns the parts of an object that a server-side apply may change, without the resource version and the managed
-// fields.
+// applied returns the parts of an object that a server-side apply may change, without the resource version and the
+// managed fields.
 func applied(object *unstructured.Unstructured, subresource string) map[string]any {
 	object = object.DeepCopy()
 	object.SetResourceVersion("")
