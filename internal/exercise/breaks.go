@@ -217,7 +217,7 @@ func (s *Stage) VerifyBreaks(ctx context.Context, makeTargets func(dir string, t
 	if len(s.Breaks) == 0 {
 		return nil
 	}
-	tried, err := s.startVerification("breaks", s.Steps, makeTargets)
+	tried, err := s.startVerification("breaks-"+filepath.Base(s.Dir), s.Steps, makeTargets)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"example.com/operator-workshop/internal/repo"
 )
 
 // finished returns a copy with all steps done.
@@ -127,5 +129,36 @@ func TestVerifyBreaks(t *testing.T) {
 	stage.Breaks[0].Old = "return"
 	if err := stage.VerifyBreaks(t.Context(), noMake, func(Break, time.Duration, string) {}); err == nil || !strings.Contains(err.Error(), "occurs 2 times") {
 		t.Errorf("expected an error for a break whose old text is ambiguous\nfound %v", err)
+	}
+}
+
+// TestVerifyBreaksOfTwoStages checks that the stages don't share a folder, because `make verify-exercises BREAKS=1`
+// verifies them at the same time.
+func TestVerifyBreaksOfTwoStages(t *testing.T) {
+	first := newToy(t)
+	first.Breaks = first.Breaks[:1]
+	dir := filepath.Join(first.Root, "02-toy")
+	if err := os.CopyFS(dir, os.DirFS(first.Dir)); err != nil {
+		t.Fatal(err)
+	}
+	second, err := Load(repo.Repo{Root: first.Root}, repo.Stage{Number: 2, Name: "2-toy", Dir: dir, Chapter: first.Chapter})
+	if err != nil {
+		t.Fatal(err)
+	}
+	second.Breaks = second.Breaks[:1]
+	err = first.VerifyBreaks(t.Context(), noMake, func(Break, time.Duration, string) {
+		copies, err := filepath.Glob(filepath.Join(first.Root, verifyFolder+"*", "01-toy"))
+		if err != nil || len(copies) != 1 {
+			t.Fatalf("expected the first stage's copy\nfound %v, error %v", copies, err)
+		}
+		if err := second.VerifyBreaks(t.Context(), noMake, func(Break, time.Duration, string) {}); err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Stat(copies[0]); err != nil {
+			t.Errorf("verifying the second stage has removed the first one's copy: %v", err)
+		}
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }
