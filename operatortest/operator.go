@@ -23,8 +23,9 @@ type Operator struct {
 
 	// Run runs the operator against the API server of the configuration, until the context ends and the work in
 	// progress is finished. The kit may run several operators at once in one process, so an operator must listen on free
-	// ports, or on none. If requests fail, Run may return an error before its first write: the kit then starts it again,
-	// a few times. If the context's cause is traffic.ErrKilled, the operator must end immediately, as after kill -9.
+	// ports, or on none. In trials that make requests fail, Run may return an error before its first write: the kit then
+	// starts it again, up to ten times. If the context's cause is traffic.ErrKilled, the operator must end immediately, as
+	// after kill -9.
 	//
 	// The context has a logger, which klog.FromContext and controller-runtime's log.FromContext return. The kit searches
 	// the logger's output for panics and for the values of Secrets. Pass the logger to a manager as ctrl.Options.Logger.
@@ -102,9 +103,9 @@ type Operator struct {
 	// Unmeetable lists specs that the API server accepts but the operator can't fulfil.
 	Unmeetable []Unmeetable
 	// Normalize removes from a copy of an object what differs between two resources with the same spec, such as generated
-	// names and random content. The kit itself ignores all other metadata than labels, annotations, finalizers, owner
-	// references and whether the object is being deleted. It also ignores other objects' status, the namespace's name,
-	// UIDs and the conditions' lastTransitionTime.
+	// names and random content. The kit itself ignores all metadata except labels, annotations, finalizers, owner
+	// references and whether the object is being deleted. It also ignores the children's status, the annotation in which
+	// the Deployment controller counts revisions, the namespace's name, UIDs and the conditions' lastTransitionTime.
 	Normalize func(object *unstructured.Unstructured)
 	// LeftOut lists the behaviours that are not tried, each with the reason, which the report shows. To leave out a part
 	// of a behaviour, add the part's name after a slash:

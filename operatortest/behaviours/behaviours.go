@@ -56,7 +56,8 @@ var behaviours = []behaviour{
 	shutdown,
 }
 
-// errNotTried means that a behaviour could not be tried, because the operator lacks another one on which it builds.
+// errNotTried means that a behaviour could not be tried: the operator lacks another one on which it builds, or the kit
+// has seen no log to search.
 var errNotTried = errors.New("not tried")
 
 func (b behaviour) try(ctx context.Context, runner *trial.Runner) error {

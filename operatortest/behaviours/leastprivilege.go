@@ -190,7 +190,7 @@ func unusedPermissions(t *trial.Trial, unnamed []string) error {
 		return nil
 	}
 	return fmt.Errorf("expected every permission of the operator's roles to be used in the lifecycle of a resource\nfound these unused: %s\n"+
-		"remove them, or name those that only resources of another kind make the operator use in Operator.LeftOut", strings.Join(unused, ", "))
+		"remove them, or list in Operator.LeftOut those that the operator uses only for resources of another kind", strings.Join(unused, ", "))
 }
 
 // unusedOnPurpose reports whether Operator.LeftOut names a permission, or all permissions for its resource and the

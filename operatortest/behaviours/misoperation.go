@@ -110,11 +110,11 @@ func expectRefused(ctx context.Context, t *trial.Trial, operator *trial.Instance
 	asked := func(context.Context) error {
 		refused, err := refusedChildren(t, operator)
 		if err == nil && len(refused) == 0 {
-			err = errors.New("it has not asked for any")
+			err = errors.New("no attempt has been refused yet")
 		}
 		return err
 	}
-	if err := t.Eventually(ctx, "the operator to ask for a child, which a quota refuses", asked); err != nil {
+	if err := t.Eventually(ctx, "the operator to try to create a child, which a quota refuses", asked); err != nil {
 		return err
 	}
 	if _, err := unmet(ctx, t, operator, resource); err != nil {

@@ -98,8 +98,9 @@ func (r *gadgetReconciler) applyBeside(ctx context.Context, gadget *unstructured
 	return "", r.patchConfigMap(ctx, changed, found)
 }
 
-// sweep deletes the second ConfigMap if it belongs to this gadget. It reads it from the API server, because the cache may
-// not show it yet, or may show that of an earlier gadget.
+// sweep deletes the second ConfigMap if it belongs to this gadget; with losesArchive, it deletes any ConfigMap of that
+// name. It reads the ConfigMap from the API server, because the cache may not show it yet, or may show that of an
+// earlier gadget.
 func (r *gadgetReconciler) sweep(ctx context.Context, gadget *unstructured.Unstructured) error {
 	found := &corev1.ConfigMap{}
 	err := r.live.Get(ctx, client.ObjectKey{Namespace: gadget.GetNamespace(), Name: besideName(gadget)}, found)

@@ -21,7 +21,7 @@ const (
 	touchesAtPoll  mutation = "changes its gadget at each poll, but not when something happens"
 )
 
-// Correct operators whose requests look like those of others that are not.
+// Correct operators whose requests resemble those of broken ones.
 const (
 	watchesMetadata mutation = "watches only the metadata of its ConfigMaps"
 	triesAnyway     mutation = "learns from the API server's refusal that a ConfigMap is someone else's"
@@ -38,7 +38,7 @@ func (r *gadgetReconciler) watchConfigMaps(made *builder.Builder) *builder.Build
 		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.waitingFor), watches...)
 }
 
-// tryAnyway sends a patch that only the operator's own ConfigMap would accept, because it contains a UID.
+// tryAnyway sends a patch with a UID that someone else's ConfigMap doesn't have, so the API server refuses the patch.
 func (r *gadgetReconciler) tryAnyway(ctx context.Context, found *corev1.ConfigMap) (refusal string, err error) {
 	patch := fmt.Sprintf(`{"metadata":{"uid":"the UID of its own"},"data":{"size":%q}}`, "1")
 	err = r.Patch(ctx, found.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch)))
@@ -48,8 +48,8 @@ func (r *gadgetReconciler) tryAnyway(ctx context.Context, found *corev1.ConfigMa
 	return fmt.Sprintf("ConfigMap %s belongs to someone else: %s", found.Name, err), nil
 }
 
-// touchAtPoll does what the reference operator does, and also annotates the gadget when it has not done so for as long
-// as the interval of its polls.
+// touchAtPoll does what the reference operator does. It also annotates the gadget once pollInterval has passed since
+// the first reconcile, or since the last annotation.
 func (r *gadgetReconciler) touchAtPoll(ctx context.Context, gadget *unstructured.Unstructured) error {
 	if err := r.begin(ctx, gadget); err != nil {
 		return err

@@ -23,12 +23,12 @@ import (
 
 // Flaws that show when writes are refused, when pods can't run, or when the spec names an object that is missing.
 const (
-	saysNothing   mutation = "retries what is refused, and reports nothing"
+	saysNothing   mutation = "retries refused writes, and reports nothing"
 	claimsRefused mutation = "says that a gadget is ready although its ConfigMap was refused"
 	forgoes       mutation = "reports a refused ConfigMap, and does not retry"
 	leavesFormer  mutation = "leaves the ConfigMap with a former name behind after another one was refused"
 	endsOnRefusal mutation = "exits when a write is refused"
-	hammers       mutation = "retries without a pause what is refused"
+	hammers       mutation = "retries refused writes without a pause"
 	claimsPods    mutation = "doesn't wait for its pods before it says that a gadget is ready"
 	countsPods    mutation = "counts pods that do not run"
 	condemns      mutation = "gives up on a gadget whose image can't be pulled"

@@ -61,7 +61,7 @@ func secondResource(runner *trial.Runner, spec map[string]any) *unstructured.Uns
 	return made
 }
 
-// namedApart returns an error if the sample and the second resource declare a child of the same kind and name: no
+// namedApart returns an error if the sample and the second resource would have a child of the same kind and name: no
 // operator could keep the two children apart.
 func namedApart(runner *trial.Runner, spec map[string]any) error {
 	for _, declared := range runner.Operator.Children {

@@ -18,8 +18,8 @@ import (
 	"example.com/operator-workshop/operatortest/report"
 )
 
-// placedOperator describes the operator needsSecret. All that names something contains the trial's namespace: the
-// sample, the values, the patches, the Secret that the sample refers to, and a prepared ClusterRole.
+// placedOperator describes the operator needsSecret, with the trial's namespace in the sample, in the values and
+// patches, and in the names of the Secret that the sample refers to and of a prepared ClusterRole.
 func placedOperator() operatortest.Operator {
 	operator := gadgetOperator(needsSecret)
 	operator.Samples, operator.Sample = "", "testdata/gadget/placed.yaml"
@@ -52,7 +52,7 @@ func placedOperator() operatortest.Operator {
 	return operator
 }
 
-var _ = pooledIt("the trial's namespace replaces the placeholder wherever the description of an operator may name it", func(ctx context.Context, g Gomega) {
+var _ = pooledIt("the trial's namespace replaces the placeholder wherever an operator's description may contain it", func(ctx context.Context, g Gomega) {
 	runner, err := trial.NewRunner(ctx, placedOperator(), cluster)
 	g.Expect(err).NotTo(HaveOccurred())
 	defer runner.Close()

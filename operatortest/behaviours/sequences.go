@@ -91,9 +91,9 @@ type plan struct {
 	sequences []sequence
 }
 
-// draw has rapid choose a plan. The same random bits give the same plan; a plan from fewer set bits has shorter
-// sequences, of specs that are more like the sample's. The sequences are drawn first, from the same number of bits in
-// every plan, which makes shrinking quick.
+// draw has rapid choose a plan. The same random bits give the same plan. The fewer bits are set, the more the specs
+// resemble the sample's, and the shorter the sequences are once keepAdmitted has dropped repeated specs. The sequences
+// are drawn first, from the same number of bits in every plan, which makes shrinking quick.
 func (s *search) draw(t *rapid.T) plan {
 	drawn := plan{specs: []map[string]any{s.known.Base}}
 	var visits [sequences][stepsPerSequence]int
@@ -253,7 +253,8 @@ func (s *search) end(ctx context.Context, spec map[string]any) (state.Snapshot, 
 }
 
 // follow creates a resource, and gives it one spec after the other. It returns errNoWay if the API server refuses a
-// change. Each wait is for a new resource's final state. If limit is not zero, it bounds each wait.
+// change. Unless the sequence passes a spec without waiting, follow waits for that spec's state in ends. If limit is
+// not zero, it bounds each wait.
 func (s *search) follow(ctx context.Context, t *trial.Trial, resource *unstructured.Unstructured, sequence sequence, ends []state.Snapshot, limit time.Duration) error {
 	if err := t.Create(ctx, resource); err != nil {
 		return err

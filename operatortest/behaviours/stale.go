@@ -80,8 +80,9 @@ func newStaleSetup(ctx context.Context, runner *trial.Runner) (*staleSetup, erro
 	return found, expectEffect(runner, found.change, found.made, found.changed)
 }
 
-// isReplaceable reports whether the operator must leave alone an object that replaces the child and that no one controls.
-// That object may not exist for a child with a generated name, and a retained child may be such an object.
+// isReplaceable reports whether the operator must leave alone an object without a controller that replaces the child.
+// A child with a generated name can't be replaced: the operator would make one with another name. An object that
+// replaces a retained child may be one that an earlier resource has left, so the operator may use it.
 func isReplaceable(child operatortest.Child) bool { return !child.Generated && !child.Retained }
 
 type staleCase struct {
