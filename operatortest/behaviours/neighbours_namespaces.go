@@ -63,9 +63,8 @@ func tryNamesakes(ctx context.Context, t *trial.Trial, alone state.Snapshot) err
 	return notWrittenTo(ctx, t, kept, t.WritesIn(operator, before))
 }
 
-// notWrittenTo returns an error if one of the children has changed and the operator has written to it. A write that has
-// no effect doesn't count, because the behaviour "silent" checks for such writes. Others may write, too, such as the
-// Deployment controller.
+// notWrittenTo returns an error if one of the children has changed and the operator has written to it. A write that
+// changes nothing is left to the behaviour "silent". Others may write, too, such as the Deployment controller.
 func notWrittenTo(ctx context.Context, t *trial.Trial, children []*unstructured.Unstructured, writes []traffic.Request) error {
 	for _, child := range children {
 		isAbout, err := t.RequestsFor(child.GroupVersionKind())

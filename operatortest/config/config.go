@@ -240,7 +240,7 @@ func (f *File) Operator(dir string) (operatortest.Operator, error) {
 		return made, fmt.Errorf("command: %w", err)
 	}
 	if len(f.Resync) == 0 {
-		made.LeftOut = with(f.LeftOut, trial.Resync, "resync has no arguments for it")
+		made.LeftOut = with(f.LeftOut, trial.Resync, "the file lists no arguments under resync")
 	}
 	made.Run, made.ServesWebhooks, made.WebhooksOnly = command.Run, command.ServesWebhooks(), command.WebhooksOnly()
 	if len(f.Webhooks) > 0 && !made.ServesWebhooks {
