@@ -321,7 +321,7 @@ func TestALostAnswer(t *testing.T) {
 			r.openAccount = func(token string) cloud.CloudProvider { return &manyOfAName{CloudProvider: open(token), made: &made} }
 			g.Expect(r.cloud.AddFault(fault)).To(Succeed())
 			_ = r.steps(t) // a step may fail, because the response is lost
-			g.Expect(r.creations()).To(HaveLen(1), "each line of the cloud's journal is a cluster, and a bill; the Kluster knows one at most, see findCluster in reconcile.go")
+			g.Expect(r.creations()).To(HaveLen(1), "each of these creations made a cluster that costs money, and the Kluster knows at most one of them, see findCluster in reconcile.go")
 			g.Expect(r.live(t).Annotations).To(HaveKeyWithValue(klusterv1alpha1.ExternalNameAnnotation, r.cloud.Clusters()[0].ID), "see act in reconcile.go")
 		})
 	}

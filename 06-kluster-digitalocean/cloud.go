@@ -122,8 +122,8 @@ func (t *tokenState) pauseLeft() time.Duration {
 // reconcile Klusters with other tokens. It also returns an error if ctx ends first, or if its deadline is too early.
 //
 // Without a pause, blocking is better than requeueing. It is short: a worker sends one request at a time, so at most
-// --workers requests are ahead, by default for two seconds. And a reconcile that had to begin again for each request
-// might never reach its last one, because other Klusters would use up the budget for their first ones.
+// --workers requests wait at once, by default for at most two seconds. And a reconcile that had to begin again for each
+// request might never reach its last one, because other Klusters would use up the budget for their first ones.
 func (t *tokenState) wait(ctx context.Context) error {
 	if left := t.pauseLeft(); left > 0 {
 		return &rateLimitedError{left: left}

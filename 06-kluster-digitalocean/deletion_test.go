@@ -222,7 +222,7 @@ var _ = Describe("a deleted Kluster stays until its cluster is gone", func() {
 		Expect(account.Effective("delete cluster")).To(HaveLen(1))
 	}, SpecTimeout(specTimeout))
 
-	It("but not if someone has already deleted the cluster in the cloud", func(ctx SpecContext) {
+	It("and is removed if someone has already deleted the cluster in the cloud", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		account := clouds.of(namespace)
 		startOperator(testOptions(namespace))

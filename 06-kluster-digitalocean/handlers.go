@@ -13,13 +13,13 @@ import (
 	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
 )
 
-// handleEvents registers handlers that queue a Kluster's key when the Kluster or one of its Secrets changes. The key
-// doesn't say what has changed: a worker reads the whole state, so it doesn't matter whether events are merged or
-// repeated.
+// handleEvents registers handlers that queue a Kluster's key when the Kluster or the Secret with its kubeconfig
+// changes, or when its token's Secret changes while it waits after a terminal error. The key doesn't say what has
+// changed: a worker reads the whole state, so it doesn't matter whether events are merged or repeated.
 func (c *controller) handleEvents(klusters, secrets, tokens cache.SharedIndexInformer) error {
 	ofKlusters, err := klusters.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: c.klusterChanged,
-		// Resyncs also arrive as updates; they make up for missed changes.
+		// Resyncs also arrive as updates, so every Kluster is reconciled now and then even if it has not changed.
 		UpdateFunc: func(_, kluster any) { c.klusterChanged(kluster) },
 		DeleteFunc: c.klusterChanged,
 	})

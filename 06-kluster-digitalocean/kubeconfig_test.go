@@ -118,7 +118,7 @@ var _ = Describe("the kubeconfig", func() {
 		Expect(asked()).To(Equal(2))
 	}, SpecTimeout(specTimeout))
 
-	It("keeps what others put into its Secret when the operator replaces the credentials or restores its label", func(ctx SpecContext) {
+	It("is replaced, and the Secret's label is restored, without losing what others have put into the Secret", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		now := time.Now()
 		clock := clocktesting.NewFakePassiveClock(now)
@@ -168,7 +168,7 @@ var _ = Describe("the kubeconfig", func() {
 	}, SpecTimeout(specTimeout))
 
 	DescribeTable("is not written after a change that the operator has not seen:", func(ctx SpecContext, exists bool, meanwhile func(context.Context, *corev1.Secret) error) {
-		kluster := create(ctx, cluster.Namespace(ctx), "shop") // without an owner, Kubernetes would delete the Secret
+		kluster := create(ctx, cluster.Namespace(ctx), "shop") // if the owner did not exist, Kubernetes would delete the Secret
 		clients, err := newClients(cluster.Config)
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(clients.close)

@@ -32,7 +32,7 @@ var operator = operatortest.Operator{
 			"another kubeconfig":        `{"data":{"kubeconfig":"c29tZWJvZHktZWxzZQ=="}}`,
 			"no kubeconfig":             `{"data":{"kubeconfig":null}}`,
 			"another digest":            `{"metadata":{"annotations":{"inspirit941.dev/kubeconfig-sha256":"00"}}}`,
-			"no time of refreshing":     `{"metadata":{"annotations":{"inspirit941.dev/refresh-at":null}}}`,
+			"no refresh time":           `{"metadata":{"annotations":{"inspirit941.dev/refresh-at":null}}}`,
 			"one of our labels removed": `{"metadata":{"labels":{"app.kubernetes.io/managed-by":null}}}`,
 		},
 		Foreign: map[string]string{

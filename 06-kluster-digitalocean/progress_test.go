@@ -80,7 +80,7 @@ func TestUpdateOrder(t *testing.T) {
 		state   cloud.State
 		account recordingAccount
 		want    []string
-		// wantReason is the reason of the blockedError or of Degraded, or "" if it doesn't matter.
+		// wantReason is the reason of the blockedError or of the result, or "" if it doesn't matter.
 		wantReason string
 	}{
 		"the pools come first, and then the version":         {state: cloud.StateRunning, want: []string{"update pools", "upgrade to 1.36"}},

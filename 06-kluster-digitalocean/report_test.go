@@ -87,7 +87,7 @@ func TestReport(t *testing.T) {
 			}
 			g.Expect(ready).To(HaveValue(HaveField("Reason", test.wantReason)))
 			if test.err == nil {
-				g.Expect(c.retryDelays.NumRequeues(cache.MetaObjectToName(kluster))).To(BeZero(), "the next terminal error is a first one again, see report in status.go")
+				g.Expect(c.retryDelays.NumRequeues(cache.MetaObjectToName(kluster))).To(BeZero(), "the next terminal error must count as the first again, see report in status.go")
 			}
 		})
 	}

@@ -48,8 +48,8 @@ func (a *recordingAccount) Delete(context.Context, string) error {
 	return nil
 }
 
-// newActing returns a controller whose method act works. Its API server has the given objects, and a Secret with the
-// kubeconfig of storedKluster's cluster, which is valid for weeks.
+// newActing returns a controller whose method act works. Its API server has the given objects, and the Secret with
+// the kubeconfig of storedKluster's cluster. The credentials in it are valid for weeks.
 func newActing(t *testing.T, live ...runtime.Object) *controller {
 	secret := newKubeconfigSecret(storedKluster(), cloud.Kubeconfig{Content: []byte("kind: Config"), Expires: time.Now().Add(1000 * time.Hour)}, time.Now())
 	index := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
@@ -86,12 +86,12 @@ func TestAStaleKlusterChangesNothing(t *testing.T) {
 		//workshop:step 6.13a
 		"a Kluster is current, and is being deleted": {cached: deleted(), live: []runtime.Object{deleted()}, want: []string{"delete"}},
 		//workshop:step 6.13a
-		"a deleted Kluster's cluster is to be kept after all": {cached: deleted(), live: changed(deleted(), func(kluster *klusterv1alpha1.Kluster) { kluster.Spec.DeletionPolicy = klusterv1alpha1.DeletionOrphan })},
+		"a deleted Kluster now has the policy Orphan":         {cached: deleted(), live: changed(deleted(), func(kluster *klusterv1alpha1.Kluster) { kluster.Spec.DeletionPolicy = klusterv1alpha1.DeletionOrphan })},
 		"a Kluster is gone, and would get a cluster":          {cached: pendingKluster()},
 		"a Kluster is gone, and had a cluster":                {cached: recordedKluster()},
 		"a cluster was recorded, and is gone":                 {cached: pendingKluster(), live: changed(recordedKluster(), func(*klusterv1alpha1.Kluster) {})},
 		"a pool was added that the cache does not show":       {cached: recordedKluster(), live: changed(recordedKluster(), func(kluster *klusterv1alpha1.Kluster) { kluster.Generation++ })},
-		"a Kluster was deleted, and made anew under its name": {cached: pendingKluster(), live: changed(pendingKluster(), func(kluster *klusterv1alpha1.Kluster) { kluster.UID = "another" })},
+		"a Kluster was deleted, and recreated under its name": {cached: pendingKluster(), live: changed(pendingKluster(), func(kluster *klusterv1alpha1.Kluster) { kluster.UID = "another" })},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -65,7 +65,7 @@ func (c *controller) outageTime(kluster *klusterv1alpha1.Kluster) time.Duration 
 
 // retryAfter returns how long to wait after a terminal error. Usually, a person must fix something first, so the waits
 // grow, unless the error says how long to wait. They start over when the spec or the token's Secret changes (see
-// tokenChanged), and when report has a result to report.
+// tokenChanged), and when a reconcile is no longer blocked.
 func (c *controller) retryAfter(kluster *klusterv1alpha1.Kluster, blocking *blockedError) time.Duration {
 	if blocking.requeueAfter > 0 || blocking.transient != nil {
 		return blocking.requeueAfter
@@ -142,8 +142,8 @@ func readyCondition(next result) *metav1.Condition {
 	return newCondition(klusterv1alpha1.ConditionReady, status, next.reason, next.message)
 }
 
-// credentialsCondition returns nil if the Kluster is paused, or blocked before its account is known, because then the
-// operator hasn't used the token.
+// credentialsCondition returns nil, and the condition stays as it is, if the reconcile has learned nothing about the
+// token: the Kluster is paused, or is blocked before its account is known, but neither by the token nor by an outage.
 //
 //workshop:step 6.11b
 func credentialsCondition(kluster *klusterv1alpha1.Kluster, observed observation, next result, blocking *blockedError) *metav1.Condition {

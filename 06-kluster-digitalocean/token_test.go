@@ -46,7 +46,7 @@ var _ = Describe("the token", func() {
 		expectOneCluster(kluster)
 	}, SpecTimeout(specTimeout))
 
-	It("is tried as soon as it is corrected, even if the operator looks again only after an hour", func(ctx SpecContext) {
+	It("is tried as soon as it is corrected, even if the operator would otherwise wait an hour", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		setToken(ctx, namespace, wrongToken)
 		options := testOptions(namespace)

@@ -8,7 +8,7 @@ import (
 )
 
 // CloudProvider manages the clusters of one account. Every call except Kubeconfig is idempotent. An error from the
-// cloud has the type *[Error]. Any other error means that no valid response arrived. After such an error, or after
+// cloud is, or wraps, an *[Error]. Any other error means that no valid response arrived. After such an error, or after
 // Unavailable, the call may or may not have taken effect.
 type CloudProvider interface { //nolint:revive // the usual name of such an interface
 	// Identity returns the account's unique ID, which is the same for all its tokens. It returns Unauthorized if the
@@ -54,8 +54,8 @@ func (o Owner) Tag() string { return OwnerTagPrefix + o.UID }
 // Spec describes a new cluster.
 type Spec struct {
 	Name, Region string
-	// Origin is the Kluster's namespace and name, separated by a slash. The cloud shows it to people. It proves
-	// nothing: only the owner's tag does.
+	// Origin is the Kluster's namespace and name, separated by a slash. The cloud shows it to people. It doesn't
+	// prove whose the cluster is: only the owner's tag does.
 	Origin string
 	// Version is a slug, a minor version, or "latest".
 	Version string

@@ -92,8 +92,8 @@ func messageOf(answer *godo.ErrorResponse) string {
 	return answer.Response.Status
 }
 
-// maxRetryAfter is the longest wait that a response can ask for. A longer one makes no sense, because the cloud counts
-// requests by the hour.
+// maxRetryAfter caps the wait that a response asks for. A longer one makes no sense, because the cloud counts requests
+// by the hour.
 const maxRetryAfter = time.Hour
 
 // RetryAfter returns how long a response asks the client to wait, at most an hour, or zero if it doesn't ask. For the

@@ -58,11 +58,11 @@ func TestRetryAfter(t *testing.T) {
 		"two days":                              {header: "172800", want: time.Hour},
 		"a huge number":                         {header: "9223372036854775807", want: time.Hour},
 		"the limit per hour":                    {remaining: "0", reset: "1700000090", want: 90 * time.Second},
-		"the limit per minute, before the hour": {header: "7", remaining: "0", reset: "1700000090", want: 7 * time.Second},
+		"the limit per minute takes precedence": {header: "7", remaining: "0", reset: "1700000090", want: 7 * time.Second},
 		"requests remain":                       {remaining: "4816", reset: "1700000090"},
-		"the hour is over":                      {remaining: "0", reset: "1699999999"},
-		"an hour that never ends":               {remaining: "0", reset: "9223372036854775807", want: time.Hour},
-		"an hour without an end":                {remaining: "0"},
+		"a reset time in the past":              {remaining: "0", reset: "1699999999"},
+		"a reset time in the far future":        {remaining: "0", reset: "9223372036854775807", want: time.Hour},
+		"no reset time":                         {remaining: "0"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -62,10 +62,10 @@ func Run(t *testing.T, open func(*testing.T) World) {
 		"another account's clusters are not found":                testNeighbour,
 		"a wrong token is unauthorized":                           testStranger,
 		"a read-only token can only read":                         testReadOnly,
-		"a spec is refused, and nothing is created":               testRefused,
+		"a refused spec creates nothing":                          testRefused,
 		"a pool is not given other machines":                      testOtherSize,
-		"a busy cloud is busy":                                    testBusy,
-		"a cloud is unavailable, and nothing is created":          testUnavailable,
+		"too many requests are reported as busy":                  testBusy,
+		"an unavailable cloud creates nothing":                    testUnavailable,
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) { test(t, open(t)) })

@@ -17,7 +17,8 @@ const TokenFinalizerPrefix = "inspirit941.dev/kluster-"
 // The names follow Crossplane, whose managed resources have the same problem:
 // https://docs.crossplane.io/latest/managed-resources/managed-resources/
 const (
-	// PausedAnnotation makes the operator leave the Kluster and its cluster alone, unless its value is "false".
+	// PausedAnnotation makes the operator leave the Kluster and its cluster alone, unless the annotation's value is
+	// "false".
 	PausedAnnotation = "inspirit941.dev/paused"
 	// CreatePendingAnnotation is the create intent: the time, in RFC 3339, at which the operator recorded it, before
 	// the first request to create the cluster. The operator removes it when it records the cluster's ID. Until then,
@@ -237,7 +238,7 @@ type NodePool struct {
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
 
-	// Taints keep pods away from the nodes.
+	// Taints keep away pods that don't tolerate them.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16

@@ -17,7 +17,7 @@ type NodePoolApplyConfiguration struct {
 	Count *int32 `json:"count,omitempty"`
 	// Labels are applied to the nodes.
 	Labels map[string]string `json:"labels,omitempty"`
-	// Taints keep pods away from the nodes.
+	// Taints keep away pods that don't tolerate them.
 	Taints []TaintApplyConfiguration `json:"taints,omitempty"`
 	// Autoscale lets the cloud choose the number of machines.
 	Autoscale *AutoscaleApplyConfiguration `json:"autoscale,omitempty"`
