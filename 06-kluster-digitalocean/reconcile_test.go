@@ -15,15 +15,15 @@ import (
 
 func TestConsistencyWindow(t *testing.T) {
 	tests := map[string]struct {
-		// missing is how long ago the operator first missed the cluster. If it is zero, the operator has not missed the
-		// cluster before.
+		// missing is how long ago the operator first found the cluster missing. If it is zero, the operator has not found
+		// it missing before.
 		missing time.Duration
 		// ran means that the cluster has run, and recorded means that its ID is known.
 		ran, recorded bool
 		want          time.Duration
 	}{
-		"it is missed for the first time":                {want: 30 * time.Second},
-		"it was missed before":                           {missing: 10 * time.Second, want: 20 * time.Second},
+		"it is missing for the first time":               {want: 30 * time.Second},
+		"it was missing before":                          {missing: 10 * time.Second, want: 20 * time.Second},
 		"it was created, but is not shown by its ID yet": {missing: 10 * time.Second, recorded: true, want: 20 * time.Second},
 		"it has run, so it was shown before":             {recorded: true, ran: true, want: 0},
 		"it has run, and its ID was lost":                {missing: 10 * time.Second, ran: true, want: 20 * time.Second},

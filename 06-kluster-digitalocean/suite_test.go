@@ -60,7 +60,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	DeferCleanup(cluster.Stop)
 	Expect(cluster.Start(ctx)).To(Succeed())
 	//workshop:step 6.13d
-	if GinkgoLabelFilter() == "" { // only behaviours have labels, so with a filter, no spec checks this namespace
+	if GinkgoLabelFilter() == "" { // with a filter, only the shared tests run: the specs of this stage have no labels
 		terminateNamespace(ctx)
 	}
 })

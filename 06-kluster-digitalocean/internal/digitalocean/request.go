@@ -84,7 +84,7 @@ func isJSON(response *http.Response) bool {
 // whole page as the message. For a redirect, messageOf also says what to do.
 func messageOf(answer *godo.ErrorResponse) string {
 	if isRedirect(answer.Response) {
-		return answer.Response.Status + ": a token is sent to no other address: name the API's own address in --do-api-url"
+		return answer.Response.Status + ": the token is not sent to another address: name the API's own address in --do-api-url"
 	}
 	if isJSON(answer.Response) && answer.Message != "" {
 		return answer.Message

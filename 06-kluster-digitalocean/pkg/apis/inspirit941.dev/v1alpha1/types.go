@@ -5,7 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Finalizer keeps a deleted Kluster until the cloud has no cluster of it, or until the operator may leave the cluster
+// Finalizer keeps a deleted Kluster until the cloud has no cluster for it, or until the operator may leave the cluster
 // behind: with DeletionOrphan, or because the cluster has another owner.
 const Finalizer = "inspirit941.dev/cluster"
 
@@ -54,7 +54,7 @@ const (
 	// or the cloud does not show the new cluster yet.
 	ConditionReady = "Ready"
 	// ConditionProvisioned is True once the cluster has run, until the Kluster is deleted and the cloud has no cluster
-	// of it any more. It doesn't say whether the cluster is still running.
+	// for it any more. It doesn't say whether the cluster is still running.
 	ConditionProvisioned = "Provisioned"
 	// ConditionCredentialsReady is True while the token exists, the operator may send it to the cloud, the cloud
 	// accepts it, and it belongs to the cluster's account.
@@ -74,7 +74,7 @@ const (
 	// ReasonDeleting: the cloud is deleting the cluster, or shows none, but its answers are eventually consistent, so
 	// the operator still waits.
 	ReasonDeleting = "Deleting"
-	// ReasonDeleted: the Kluster is deleted, and the cloud has no cluster of it.
+	// ReasonDeleted: the Kluster is deleted, and the cloud has no cluster for it.
 	ReasonDeleted = "Deleted"
 	// ReasonDegraded: the cloud reports that something is wrong with the cluster.
 	ReasonDegraded = "Degraded"
