@@ -15,8 +15,8 @@ import (
 
 func TestConsistencyWindow(t *testing.T) {
 	tests := map[string]struct {
-		// missing is how long ago the operator first found the cluster missing. If it is zero, the operator has not found
-		// it missing before.
+		// missing is how long ago the operator first found the cluster missing. If it is zero, the operator has not
+		// found it missing before.
 		missing time.Duration
 		// ran means that the cluster has run, and recorded means that its ID is known.
 		ran, recorded bool
