@@ -152,7 +152,7 @@ func credentialsCondition(kluster *klusterv1alpha1.Kluster, observed observation
 		return nil
 	case blocking != nil && blocking.credentials:
 		return newCondition(klusterv1alpha1.ConditionCredentialsReady, metav1.ConditionFalse, next.reason, next.message)
-	case observed.cluster == nil && next.reason == klusterv1alpha1.ReasonUnavailable:
+	case observed.cluster == nil && blocking != nil && blocking.isOutage():
 		return newCondition(klusterv1alpha1.ConditionCredentialsReady, metav1.ConditionUnknown, next.reason, "it is unknown whether the cloud accepts the token")
 	case blocking != nil && observed.account == "":
 		return nil

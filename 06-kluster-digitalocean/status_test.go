@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"maps"
 	"testing"
 	"time"
@@ -55,6 +56,7 @@ func TestNewConditions(t *testing.T) {
 	missing := blockedByToken(klusterv1alpha1.ReasonTokenMissing, "no Secret")
 	rejected := blockedByToken(klusterv1alpha1.ReasonTokenRejected, "no")
 	unavailable := blocked(klusterv1alpha1.ReasonUnavailable, "wait")
+	unavailable.transient = errors.New("no response")
 	theirs := observedCluster(cloud.StateRunning)
 	theirs.cluster.Owners = []cloud.Owner{{UID: "uid-of-another"}}
 	tests := map[string]struct {
@@ -78,6 +80,7 @@ func TestNewConditions(t *testing.T) {
 		"the token is rejected":            {blocking: rejected, wantReady: "False TokenRejected", wantProvisioned: "False Provisioning", wantCredentials: "False TokenRejected"},
 		"the cloud does not answer":        {blocking: unavailable, wantReady: "Unknown Unavailable", wantProvisioned: "False Provisioning", wantCredentials: "Unknown Unavailable"},
 		"the cloud stops answering":        {observed: observedCluster(cloud.StateRunning), blocking: unavailable, wantReady: "Unknown Unavailable", wantProvisioned: "True Running", wantCredentials: "True TokenAccepted"},
+		"the cloud does not show it yet":   {observed: observation{account: "acme"}, blocking: blocked(klusterv1alpha1.ReasonUnavailable, "wait"), wantReady: "Unknown Unavailable", wantProvisioned: "False Provisioning", wantCredentials: "True TokenAccepted"},
 		"the name is taken":                {observed: observation{account: "acme"}, blocking: blocked("NameTaken", "exists"), wantReady: "False NameTaken", wantProvisioned: "False Provisioning", wantCredentials: "True TokenAccepted"},
 		"there is no room for a Secret":    {observed: observedCluster(cloud.StateRunning), blocking: blocked("SecretRefused", "quota"), wantReady: "False SecretRefused", wantProvisioned: "True Running", wantCredentials: "True TokenAccepted"},
 		"the cluster is another Kluster's": {observed: theirs, blocking: blocked("NotOwned", "not ours"), wantReady: "False NotOwned", wantProvisioned: "False Provisioning", wantCredentials: "True TokenAccepted"},
