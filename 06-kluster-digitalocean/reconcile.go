@@ -247,9 +247,9 @@ func (c *controller) update(ctx context.Context, kluster *klusterv1alpha1.Kluste
 	case changed || !isComplete(cluster) && !wasReady(kluster):
 		return result{klusterv1alpha1.ReasonUpdating, "the cloud is changing node pools or version to match the spec", c.options.pollInterval}, nil
 	}
-	//workshop:until 6.12c return result{klusterv1alpha1.ReasonRunning, "the cluster is as the spec asks", c.options.observeInterval}, nil
+	//workshop:until 6.12c return result{klusterv1alpha1.ReasonRunning, "the cluster matches the spec", c.options.observeInterval}, nil
 	//workshop:step 6.12c
-	return result{klusterv1alpha1.ReasonRunning, "the cluster is as the spec asks", min(c.options.observeInterval, validFor)}, nil
+	return result{klusterv1alpha1.ReasonRunning, "the cluster matches the spec", min(c.options.observeInterval, validFor)}, nil
 }
 
 // lost returns the error for a recorded cluster that the cloud does not show.

@@ -22,8 +22,8 @@ func TestConsistencyWindow(t *testing.T) {
 		ran, recorded bool
 		want          time.Duration
 	}{
-		"it is missed for the first time":                {want: 30 * time.Second},
-		"it was missed before":                           {missing: 10 * time.Second, want: 20 * time.Second},
+		"it is found missing for the first time":         {want: 30 * time.Second},
+		"it was found missing before":                    {missing: 10 * time.Second, want: 20 * time.Second},
 		"it was created, but is not shown by its ID yet": {missing: 10 * time.Second, recorded: true, want: 20 * time.Second},
 		"it has run, so it was shown before":             {recorded: true, ran: true, want: 0},
 		"it has run, and its ID was lost":                {missing: 10 * time.Second, ran: true, want: 20 * time.Second},

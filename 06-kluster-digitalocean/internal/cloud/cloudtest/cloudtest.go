@@ -63,7 +63,7 @@ func Run(t *testing.T, open func(*testing.T) World) {
 		"a wrong token is unauthorized":                           testStranger,
 		"a read-only token can only read":                         testReadOnly,
 		"a refused spec creates nothing":                          testRefused,
-		"a pool is not given other machines":                      testOtherSize,
+		"a pool's machine size can't be changed":                  testOtherSize,
 		"too many requests are reported as busy":                  testBusy,
 		"an unavailable cloud creates nothing":                    testUnavailable,
 	}
