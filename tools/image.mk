@@ -24,7 +24,7 @@ IMAGE_ARGS = $(if $(PLATFORM),--platform=$(PLATFORM)) $(STAMP_ARGS) $(if $(BUILD
 CA_CERTIFICATES ?= $(firstword $(wildcard /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt \
   /etc/ssl/ca-bundle.pem /etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem /etc/ssl/certs/ca-bundle.crt /etc/ssl/cert.pem))
 OFFLINE_PLATFORM = $(or $(PLATFORM),linux/$(shell go env GOHOSTARCH))
-# Without --no-cache, docker's classic builder would take another platform's files from its cache. Nothing is lost, because
+# Without --no-cache, Docker's legacy builder would take another platform's files from its cache. Nothing is lost, because
 # the image consists of only two copied files.
 OFFLINE_ARGS = --no-cache --platform=$(OFFLINE_PLATFORM) $(STAMP_ARGS) --build-arg TITLE=$(PROGRAM)
 

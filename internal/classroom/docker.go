@@ -44,11 +44,11 @@ func requireEngine(ctx context.Context) error {
 	case ctx.Err() != nil:
 		return contextError(ctx)
 	case limited.Err() != nil:
-		return fmt.Errorf("CLUSTER=kind needs a docker engine, but yours has not answered for %s: restart it%s", engineLimit, otherwise)
+		return fmt.Errorf("CLUSTER=kind needs a Docker engine, but yours has not answered for %s: restart it%s", engineLimit, otherwise)
 	case strings.Contains(strings.ToLower(err.Error()), "permission denied"):
 		return fmt.Errorf("CLUSTER=kind: you may not use docker's socket: join its group with `sudo usermod -aG docker $USER` and log in again%s (%w)", otherwise, err)
 	}
-	return fmt.Errorf("CLUSTER=kind needs a running docker engine: start it, for example with `sudo systemctl start docker`%s (%w)", otherwise, err)
+	return fmt.Errorf("CLUSTER=kind needs a running Docker engine: start it, for example with `sudo systemctl start docker`%s (%w)", otherwise, err)
 }
 
 // container is a node of a kind cluster.

@@ -51,7 +51,7 @@ func TestKindLifecycle(t *testing.T) {
 
 func TestKindNeedsAnEngine(t *testing.T) {
 	cases := map[string]struct{ says, want string }{
-		"a daemon that is down":       {"Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?", "needs a running docker engine: start it"},
+		"a daemon that is down":       {"Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?", "needs a running Docker engine: start it"},
 		"a socket without permission": {"permission denied while trying to connect to the Docker daemon socket", "usermod -aG docker"},
 		"an unexpected answer":        {"something else", "(docker version: something else)"},
 	}

@@ -110,12 +110,12 @@ func leadingNumber(text string) int {
 func checkDocker(ctx context.Context, required bool) Check {
 	check := Check{Name: "docker", Found: "none", Needed: "for CLUSTER=" + providers.Kind + " and docker-build", Optional: !required}
 	if _, err := exec.LookPath("docker"); err != nil {
-		check.Remedy = "install a docker engine if you want CLUSTER=kind or `make stage-N docker-build`; everything else works without it"
+		check.Remedy = "install a Docker engine if you want CLUSTER=kind or `make stage-N docker-build`; everything else works without it"
 		return check
 	}
 	out, err := exec.CommandContext(ctx, "docker", "version", "--format", "{{.Server.Version}}").Output()
 	if err != nil {
-		check.Found, check.Remedy = "no engine", "start the docker engine if you want CLUSTER=kind or `make stage-N docker-build`; everything else works without it"
+		check.Found, check.Remedy = "no engine", "start the Docker engine if you want CLUSTER=kind or `make stage-N docker-build`; everything else works without it"
 		return check
 	}
 	check.Found = strings.TrimSpace(string(out))
