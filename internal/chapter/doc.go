@@ -48,7 +48,7 @@ expect=error.
 	timeout=DURATION      each command may take this long, such as 30s or 5m, instead of 2 minutes
 	expect=error          each command must fail; "? N" says with which status
 	cluster=NAME[,NAME]   play only on these clusters (embedded, kind, current); on others, count the fence as skipped
-	cleanup               also run, without comparing, if the play ends before this fence
+	cleanup               also run, without comparing, if the play ends before this fence does
 	makes="KIND/NAME …"   with cleanup: what the chapter makes outside its own namespaces, and these namespaces, as
 	                      kubectl writes them; * is any text. If one of them exists already, the chapter isn't
 	                      played, because its cleanup would delete it

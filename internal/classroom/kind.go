@@ -242,8 +242,8 @@ func (k *kind) down(ctx context.Context) error {
 // seconds.
 const removedLooks = 20
 
-// remove deletes all of the cluster's containers and files. A docker command may have asked the engine for one more
-// container before it was stopped, so remove keeps checking for a while after it finds none.
+// remove deletes all of the cluster's containers and files. Before a docker command was stopped, it may have asked the
+// engine for one more container, so remove keeps checking for a while after it finds none.
 func (k *kind) remove(ctx context.Context) error {
 	removal := []string{"delete", "cluster", "--name", k.cluster, "--kubeconfig", k.runner.relative(k.Kubeconfig())}
 	if err := k.runner.kind(ctx, removal...); err != nil {

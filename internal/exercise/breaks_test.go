@@ -76,7 +76,7 @@ func TestUnbreakRestoresTheFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if spoiled := own.read(t, "toy.go"); !strings.Contains(spoiled, "is mine") {
-		t.Errorf("more than the break has changed:\n%s", spoiled)
+		t.Errorf("the break changed more than the text to replace:\n%s", spoiled)
 	}
 	own.edit(t, "toy.go", "a - b", "a - b // hm")
 	name, kept, err := own.Unbreak()

@@ -68,9 +68,9 @@ type call struct {
 // match those of an operator at rest, which waits for its queue.
 var atWork = regexp.MustCompile(`^(running|runnable|sync\.(RW)?Mutex\.|select \(no cases\)|chan (send|receive) \(nil chan\))`)
 
-// stuck returns a place in the learner's code, and a description: in most reports of a failed spec, and in at least
-// two, a goroutine was at work in the function there. If there is no such place, both are empty. Fewer reports prove
-// nothing: on a busy machine, even a goroutine that mostly sleeps is runnable in some of them.
+// stuck looks for a function of the learner's in which a goroutine was at work in most reports of a failed spec, and in
+// at least two. It returns a place in that function, and a description. If there is no such function, both are empty.
+// Fewer reports prove nothing: on a busy machine, even a goroutine that mostly sleeps is runnable in some of them.
 func (c *Copy) stuck(progress [][]progressReport) (place, description string) {
 	for _, reports := range progress {
 		seen := map[string]int{}
