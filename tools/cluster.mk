@@ -10,7 +10,7 @@ GOLANGCI_LINT ?= $(BIN)/golangci-lint
 .NOTPARALLEL:
 # With a CDPATH, `cd dist` could lead elsewhere.
 unexport CDPATH
-# Everything is compiled with one setting of cgo: with two, half of the packages would be compiled twice.
+# Everything is compiled with one setting of cgo: with two, many packages would be compiled twice.
 # `go test -race` needs 1.
 CGO_ENABLED ?= 0
 export CGO_ENABLED

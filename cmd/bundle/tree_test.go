@@ -80,7 +80,7 @@ func TestEachFieldHasADescriptor(t *testing.T) {
 	}
 }
 
-// Whether the API server accepts the samples is checked by the tests of the controller.
+// The tests of the controller check whether the API server accepts the samples.
 func TestTheExamplesAreTheSamples(t *testing.T) {
 	g := NewWithT(t)
 	var examples []any

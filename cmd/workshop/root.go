@@ -184,7 +184,7 @@ func (a *app) environment(cluster classroom.Cluster) []string {
 }
 
 // goSettings returns the settings for everything that is compiled, as in the stages' Makefiles: with two settings of cgo,
-// half of the packages would be compiled twice. Learners can switch cgo on, for example for `go test -race`.
+// many packages would be compiled twice. Learners can switch cgo on, for example for `go test -race`.
 func goSettings() []string { return []string{"CGO_ENABLED=" + fromEnvironment("CGO_ENABLED", "0")} }
 
 // chosen returns the settings for go, and the variables that make programs use the cluster and bin/.
