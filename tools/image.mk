@@ -1,11 +1,11 @@
-# The Makefiles of stages 2 to 6 share these settings for building images. Each of them sets PROGRAM, the program's name,
-# and PACKAGE, the Go package that it is built from.
+# The Makefiles of stages 2 to 6 share these settings for building images. Each of them sets PROGRAM, the program's
+# name, and PACKAGE, the Go package that it is built from.
 
 # The absolute path of kustomize, for recipes that change into a folder.
 KUSTOMIZE_PATH = $(if $(findstring /,$(KUSTOMIZE)),$(abspath $(KUSTOMIZE)),$(KUSTOMIZE))
 
-# The version and the commit that --version, the log and the image's labels show. A release sets VERSION=… on the command
-# line.
+# The version and the commit that --version, the log and the image's labels show. A release sets VERSION=… on make's
+# command line.
 IMAGE_VERSION = $(if $(filter command environment,$(firstword $(origin VERSION))),$(VERSION),$(shell git describe --tags --always --dirty 2>/dev/null || echo unknown))
 REVISION ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 STAMPS = -X main.version=$(IMAGE_VERSION) -X main.revision=$(REVISION)
@@ -24,11 +24,11 @@ IMAGE_ARGS = $(if $(PLATFORM),--platform=$(PLATFORM)) $(STAMP_ARGS) $(if $(BUILD
 CA_CERTIFICATES ?= $(firstword $(wildcard /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt \
   /etc/ssl/ca-bundle.pem /etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem /etc/ssl/certs/ca-bundle.crt /etc/ssl/cert.pem))
 OFFLINE_PLATFORM = $(or $(PLATFORM),linux/$(shell go env GOHOSTARCH))
-# Without --no-cache, Docker's legacy builder would take another platform's files from its cache. Nothing is lost, because
-# the image consists of only two copied files.
+# Without --no-cache, Docker's legacy builder would take another platform's files from its cache. Nothing is lost,
+# because the image consists of only two copied files.
 OFFLINE_ARGS = --no-cache --platform=$(OFFLINE_PLATFORM) $(STAMP_ARGS) --build-arg TITLE=$(PROGRAM)
 
-# Everything that ../tools/offline.Dockerfile needs. The program and its build flags are those of the stage's Dockerfile.
+# Everything that ../tools/offline.Dockerfile needs. The stage's Dockerfile builds the same program with the same flags.
 define offline_context
 	@[ -s "$(CA_CERTIFICATES)" ] || \
 	  { echo 'no CA certificates at "$(CA_CERTIFICATES)": name a file that contains some with CA_CERTIFICATES=…' >&2; exit 1; }

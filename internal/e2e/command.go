@@ -35,9 +35,9 @@ func (c Command) Run(ctx context.Context) error {
 	return nil
 }
 
-// others lists variables that change what make, go or the shell does. With them, a nested make would use the outer make's
-// flags, WORKSHOP_OWN would put the learner's copy in place of the stage, and GOOS=windows would make go compile specs that
-// can't run on this machine.
+// others lists variables that change what make, go or the shell does. With them, a nested make would use the outer
+// make's flags, WORKSHOP_OWN would put the learner's copy in place of the stage, and GOOS=windows would make go compile
+// specs that can't run on this machine.
 var others = []string{
 	"MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "CLUSTER", "NAME", "IMG", "WORKSHOP_OWN",
 	"GOFLAGS", "GOOS", "GOARCH", "CDPATH",

@@ -68,8 +68,8 @@ type call struct {
 // match those of an operator at rest, which waits for its queue.
 var atWork = regexp.MustCompile(`^(running|runnable|sync\.(RW)?Mutex\.|select \(no cases\)|chan (send|receive) \(nil chan\))`)
 
-// stuck looks for a function of the learner's in which a goroutine was at work in most reports of a failed spec, and in
-// at least two. It returns a place in that function, and a description. If there is no such function, both are empty.
+// stuck looks for a function of the learner's in which a goroutine was at work in most reports of a failed spec, and
+// in at least two. It returns a place in that function, and a description. If there is no such function, both are empty.
 // Fewer reports prove nothing: on a busy machine, even a goroutine that mostly sleeps is runnable in some of them.
 func (c *Copy) stuck(progress [][]progressReport) (place, description string) {
 	for _, reports := range progress {
