@@ -215,9 +215,13 @@ func (c *Copy) keep(what string, names ...string) (string, error) {
 	old := tree{}
 	for _, name := range names {
 		theirs, err := os.ReadFile(filepath.Join(c.Path, filepath.FromSlash(name)))
-		if err == nil {
-			old[name] = file{content: theirs, mode: 0o644}
+		if errors.Is(err, os.ErrNotExist) {
+			continue
 		}
+		if err != nil {
+			return "", fmt.Errorf("nothing was changed, because your files could not be kept: %w", err)
+		}
+		old[name] = file{content: theirs, mode: 0o644}
 	}
 	if err := old.write(folder); err != nil {
 		return "", fmt.Errorf("nothing was changed, because your files could not be kept in %s: %w", c.relative(folder), err)

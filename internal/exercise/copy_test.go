@@ -128,3 +128,14 @@ func TestShareControlPlane(t *testing.T) {
 		t.Errorf("the folder must be gone: error %v", err)
 	}
 }
+
+func TestKeepReportsAFileThatCannotBeRead(t *testing.T) {
+	own := started(t)
+	path := filepath.Join(own.Path, "toy.go")
+	if err := errors.Join(os.Remove(path), os.Mkdir(path, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := own.keep("test", "toy.go", "missing.go"); err == nil || !strings.HasPrefix(err.Error(), "nothing was changed, because your files could not be kept") {
+		t.Errorf("expected an error\nfound %v", err)
+	}
+}
