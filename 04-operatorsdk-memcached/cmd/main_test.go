@@ -135,7 +135,7 @@ func TestReadEnvironment(t *testing.T) {
 			want.Namespaces = test.namespaces
 			image, err := readEnvironment(&options, func(variable string) string { return test.environment[variable] })
 			if test.wantErr != "" {
-				g.Expect(err).To(MatchError(ContainSubstring(test.wantErr)))
+				g.Expect(err).To(MatchError(ContainSubstring(test.wantErr)), "see readEnvironment in main.go")
 				return
 			}
 			g.Expect(err).NotTo(HaveOccurred())
