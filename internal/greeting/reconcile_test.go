@@ -36,7 +36,7 @@ var _ = Describe("a Greeting", func() {
 				Should(Equal("Bonjour, Ada!"))
 		}, SpecTimeout(specTimeout))
 
-		It("takes its ConfigMap along when it is deleted", Label("slow"), func(ctx SpecContext) {
+		It("leaves no ConfigMap behind when it is deleted", Label("slow"), func(ctx SpecContext) {
 			Expect(cluster.Client.Delete(ctx, greeting)).To(Succeed())
 			Eventually(gone(cluster.Client, newConfigMap(greeting))).WithContext(ctx).WithTimeout(convergeTimeout).WithPolling(pollInterval).
 				Should(BeTrue(), "the garbage collector must delete what a Greeting owned")
