@@ -24,7 +24,7 @@ import (
 // fieldManager is the name under which the operator owns fields.
 const fieldManager = "page-operator"
 
-// newDeployment returns all fields of the Deployment that the operator owns, and no others.
+// newDeployment returns every field that the operator owns in the Deployment, and no others.
 func newDeployment(owner *corev1.ConfigMap) *applyappsv1.DeploymentApplyConfiguration {
 	labels := map[string]string{"app.kubernetes.io/name": owner.Name}
 	return applyappsv1.Deployment(owner.Name, owner.Namespace).

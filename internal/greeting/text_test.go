@@ -15,7 +15,7 @@ func TestText(t *testing.T) {
 		"German":                            {"Ada", "de", "Hallo, Ada!"},
 		"French":                            {"Ada", "fr", "Bonjour, Ada!"},
 		"English for an unknown language":   {"Ada", "tlh", "Hello, Ada!"},
-		"no spaces around the name":         {" Ada ", "en", "Hello, Ada!"},
+		"spaces around a name are dropped":  {" Ada ", "en", "Hello, Ada!"},
 		"the spaces within a name are kept": {"Ada Lovelace", "en", "Hello, Ada Lovelace!"},
 	}
 	for name, test := range tests {

@@ -34,7 +34,7 @@ type GreetingSpec struct {
 
 // GreetingStatus is the observed state.
 //
-//nolint:revive // as GreetingSpec
+//nolint:revive // as for GreetingSpec
 type GreetingStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
@@ -58,7 +58,7 @@ type Greeting struct {
 // GreetingList is the answer to a list request.
 // +kubebuilder:object:root=true
 //
-//nolint:revive // as GreetingSpec
+//nolint:revive // as for GreetingSpec
 type GreetingList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitzero"`
