@@ -2,10 +2,12 @@ package main
 
 import (
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 
@@ -42,15 +44,57 @@ func (u unlisted) List() []any {
 	return nil
 }
 
+// observedInformer is an informer that keeps the handlers that are registered with it.
+type observedInformer struct {
+	cache.SharedIndexInformer
+	handlers []cache.ResourceEventHandler
+}
+
+func newObservedInformer(example runtime.Object) *observedInformer {
+	return &observedInformer{SharedIndexInformer: cache.NewSharedIndexInformer(&cache.ListWatch{}, example, 0, cache.Indexers{})}
+}
+
+func (i *observedInformer) AddEventHandler(handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
+	return i.AddEventHandlerWithOptions(handler, cache.HandlerOptions{})
+}
+
+func (i *observedInformer) AddEventHandlerWithResyncPeriod(handler cache.ResourceEventHandler, resync time.Duration) (cache.ResourceEventHandlerRegistration, error) {
+	return i.AddEventHandlerWithOptions(handler, cache.HandlerOptions{ResyncPeriod: &resync})
+}
+
+func (i *observedInformer) AddEventHandlerWithOptions(handler cache.ResourceEventHandler, options cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
+	i.handlers = append(i.handlers, handler)
+	return i.SharedIndexInformer.AddEventHandlerWithOptions(handler, options)
+}
+
+// expectQueued sends each kind of event to the informer's handlers, and expects each to queue the Foo front.
+func (i *observedInformer) expectQueued(g Gomega, c *controller, before, after any) {
+	for kind, send := range map[string]func(cache.ResourceEventHandler){
+		"additions": func(handler cache.ResourceEventHandler) { handler.OnAdd(after, false) },
+		"updates":   func(handler cache.ResourceEventHandler) { handler.OnUpdate(before, after) },
+		"deletions": func(handler cache.ResourceEventHandler) { handler.OnDelete(after) },
+	} {
+		for _, handler := range i.handlers {
+			send(handler)
+		}
+		g.Expect(c.queue.Len()).To(Equal(1), "%s of a %T must queue the Foo, see handleEvents in handlers.go", kind, after)
+		key, _ := c.queue.Get()
+		c.queue.Done(key)
+		g.Expect(key).To(Equal(cache.NewObjectName("shop", "front")))
+	}
+}
+
 func TestHandleEvents(t *testing.T) {
 	g := NewWithT(t)
 	c := newHandlers(t)
-	foos := cache.NewSharedIndexInformer(&cache.ListWatch{}, &examplev1alpha1.Foo{}, 0, cache.Indexers{})
-	deployments := cache.NewSharedIndexInformer(&cache.ListWatch{}, &appsv1.Deployment{}, 0, cache.Indexers{})
+	foos, deployments := newObservedInformer(&examplev1alpha1.Foo{}), newObservedInformer(&appsv1.Deployment{})
 	g.Expect(c.handleEvents(foos, deployments)).To(Succeed())
 	g.Expect(c.handlers).NotTo(BeEmpty(), "c.handlers must contain the handler that start waits for, see handleEvents in handlers.go")
 	//workshop:step 2.12a
 	g.Expect(c.handlers).To(HaveLen(2), "start must wait for both handlers, see handleEvents in handlers.go")
+	foos.expectQueued(g, c, storedFoo(), storedFoo())
+	//workshop:step 2.12a
+	deployments.expectQueued(g, c, formerDeployment(), inVersion("3", formerDeployment()))
 }
 
 // handled is an event, and the Foos that must be queued for it.

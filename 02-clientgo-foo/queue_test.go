@@ -24,18 +24,25 @@ import (
 type brokenLister struct {
 	listers.FooLister
 	err error
+	// meanwhile is called during each read, unless it is nil.
+	meanwhile func()
 }
 
 func (l brokenLister) Foos(string) listers.FooNamespaceLister {
-	return brokenNamespaceLister{err: l.err}
+	return brokenNamespaceLister{broken: l}
 }
 
 type brokenNamespaceLister struct {
 	listers.FooNamespaceLister
-	err error
+	broken brokenLister
 }
 
-func (l brokenNamespaceLister) Get(string) (*examplev1alpha1.Foo, error) { return nil, l.err }
+func (l brokenNamespaceLister) Get(string) (*examplev1alpha1.Foo, error) {
+	if l.broken.meanwhile != nil {
+		l.broken.meanwhile()
+	}
+	return nil, l.broken.err
+}
 
 func TestProcessNext(t *testing.T) {
 	g := NewWithT(t)
@@ -60,6 +67,13 @@ func TestProcessNext(t *testing.T) {
 	g.Expect(c.queue.NumRequeues(key)).To(Equal(2), "after an expected error, the sync must be retried, as after any other error")
 	g.Expect([]uint64{syncs(g, resultRetry), syncs(g, resultError)}).To(Equal([]uint64{retries + 1, failures}),
 		"an error that isExpected recognises must count as resultRetry, and sync must wrap it with %%w")
+
+	stopping, stop := context.WithCancel(ctx)
+	c.foos = brokenLister{err: errors.New("cancelled"), meanwhile: stop}
+	c.processNext(stopping)
+	g.Expect(logged.String()).NotTo(MatchRegexp("(?m)^E"), "once the context has ended, an error of the sync must not be logged as an error")
+	g.Expect([]uint64{syncs(g, resultRetry), syncs(g, resultError)}).To(Equal([]uint64{retries + 2, failures}),
+		"once the context has ended, an error of the sync must count as resultRetry")
 
 	c.foos = working
 	g.Expect(c.processNext(t.Context())).To(BeTrue(), "the key must come back, and a Foo that is gone is no failure")
@@ -123,6 +137,24 @@ func TestWorkStops(t *testing.T) {
 			g.Expect(c.recorder).To(BeIdenticalTo(recorder))
 		})
 	}
+}
+
+func TestWorkersShareTheQueue(t *testing.T) {
+	g := NewWithT(t)
+	c := newHandlers(t)
+	c.workers, c.drain = 2, time.Minute
+	foos := heldLister{asked: make(chan string, 2), proceed: make(chan struct{})}
+	c.foos = foos
+	ctx, signal := context.WithCancel(t.Context())
+	c.queue.Add(cache.NewObjectName("shop", "first"))
+	c.queue.Add(cache.NewObjectName("shop", "second"))
+	ended := make(chan error, 1)
+	go func() { ended <- c.work(ctx, t.Context(), &events.FakeRecorder{}) }()
+	g.Eventually(func() int { return len(foos.asked) }).Should(Equal(2),
+		"while one worker syncs the first key, another must take the second, see work in controller.go")
+	close(foos.proceed)
+	signal()
+	g.Eventually(ended).Should(Receive(BeNil()))
 }
 
 func TestWorkLogsItsEnd(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
@@ -169,7 +170,11 @@ func TestSyncAppliesTheStatus(t *testing.T) {
 	g := NewWithT(t)
 	s := newSyncer(g, t, []*appsv1.Deployment{storedDeployment()})
 	foo := storedFoo()
-	foo.Status.Conditions = []metav1.Condition{{Type: "Audited", Status: metav1.ConditionTrue}}
+	since := metav1.NewTime(time.Now().Add(-time.Hour).Truncate(time.Second))
+	foo.Status.Conditions = []metav1.Condition{
+		{Type: "Audited", Status: metav1.ConditionTrue},
+		{Type: examplev1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: "SomeReason", LastTransitionTime: since},
+	}
 	g.Expect(s.fooIndex.Update(foo)).To(Succeed())
 	g.Expect(s.sync(t.Context(), cache.MetaObjectToName(foo))).To(Succeed())
 	g.Expect(s.foos.Actions()).To(HaveLen(1), "the status must be written once, see updateStatus in status.go")
@@ -182,6 +187,19 @@ func TestSyncAppliesTheStatus(t *testing.T) {
 	g.Expect(applied).To(And(HaveField("UID", foo.UID), HaveField("ResourceVersion", foo.ResourceVersion)),
 		"with both, the API server refuses a status that was computed from a stale or a deleted Foo")
 	g.Expect(applied.Status.Conditions).To(ConsistOf(HaveField("Type", examplev1alpha1.ConditionReady)), "leave out the conditions of other controllers")
+	g.Expect(applied.Status.Conditions[0].LastTransitionTime.Time).To(BeTemporally("==", since.Time),
+		"Ready stays False, so its transition time must stay, too: send the one of the new status")
+}
+
+func TestSyncForgetsAFooThatIsGone(t *testing.T) {
+	g := NewWithT(t)
+	s := newSyncer(g, t, nil)
+	foo, newer := storedFoo(), storedFoo()
+	newer.ResourceVersion = "31"
+	s.lastStatus.note(foo, newer)
+	g.Expect(s.fooIndex.Delete(foo)).To(Succeed())
+	g.Expect(s.sync(t.Context(), cache.MetaObjectToName(foo))).To(Succeed())
+	g.Expect(s.lastStatus.isStale(foo)).To(BeFalse(), "the Foo is gone, and its entry must not stay in memory: call forget, see sync in sync.go")
 }
 
 func TestSyncAnnouncesOnlyWrittenStatuses(t *testing.T) {
@@ -210,6 +228,8 @@ func TestSyncWrites(t *testing.T) {
 		deployment.Status = appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 3, UpdatedReplicas: 3, AvailableReplicas: 3}
 	})
 	renamed := changed(func(deployment *appsv1.Deployment) { deployment.Name, deployment.UID = "previous", "uid-of-previous" })
+	leaving := renamed.DeepCopy()
+	leaving.DeletionTimestamp = new(metav1.Now())
 	forbidden := apierrors.NewForbidden(appsv1.Resource("deployments"), "web", errors.New("quota"))
 	outage := apierrors.NewInternalError(errors.New("etcd"))
 	tests := map[string]struct {
@@ -236,6 +256,9 @@ func TestSyncWrites(t *testing.T) {
 		"a Deployment of a previous name remains": {
 			deployments: []*appsv1.Deployment{rolledOut, renamed},
 			want:        []string{"delete"}, wantReasons: []string{examplev1alpha1.ReasonDeploymentAvailable},
+		},
+		"a Deployment of a previous name is being deleted": {
+			deployments: []*appsv1.Deployment{rolledOut, leaving}, wantReasons: []string{examplev1alpha1.ReasonDeploymentAvailable},
 		},
 		"the deletion is refused": {
 			deployments: []*appsv1.Deployment{rolledOut, renamed}, failure: forbidden,
@@ -276,7 +299,7 @@ func TestSyncWrites(t *testing.T) {
 			if test.wantErr == nil {
 				g.Expect(err).NotTo(HaveOccurred())
 			} else {
-				g.Expect(err).To(MatchError(test.wantErr))
+				g.Expect(err).To(MatchError(test.wantErr), "see sync in sync.go and reportBlocker in status.go")
 			}
 			g.Expect(verbs(s.kube)).To(Equal(test.want), "sync must send these requests and no others, see sync.go")
 			g.Expect(s.reasons).To(Equal(test.wantReasons), "see updateStatus in status.go")
