@@ -8,7 +8,6 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-	"github.com/onsi/gomega/gbytes"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
@@ -155,25 +154,6 @@ func TestWorkersShareTheQueue(t *testing.T) {
 	close(foos.proceed)
 	signal()
 	g.Eventually(ended).Should(Receive(BeNil()))
-}
-
-func TestWorkLogsItsEnd(t *testing.T) {
-	g := NewWithT(t)
-	c := newHandlers(t)
-	c.workers, c.drain = 0, time.Minute // without workers, both keys stay in the queue
-	c.queue.Add(cache.NewObjectName("shop", "first"))
-	c.queue.Add(cache.NewObjectName("shop", "second"))
-	logged := gbytes.NewBuffer()
-	leading := klog.NewContext(t.Context(), textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(logged))))
-	ctx, signal := context.WithCancel(leading)
-	signal()
-	ended := make(chan error, 1)
-	go func() { ended <- c.work(ctx, leading, &events.FakeRecorder{}) }()
-	g.Eventually(ended).Should(Receive(BeNil()))
-	g.Expect(logged).To(gbytes.Say(`Stopping.*\b2\b`),
-		"the context's logger must log \"Stopping\" with the number of queued keys, see work in controller.go")
-	g.Expect(logged).To(gbytes.Say("Stopped"),
-		"the context's logger must log \"Stopped\" after the workers have returned, see work in controller.go")
 }
 
 // heldLister is an empty cache. It reports which Foo it is asked for, and answers once proceed is closed.

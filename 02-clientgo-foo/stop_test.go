@@ -6,12 +6,18 @@ import (
 	"net/http"
 	"strings"
 	"sync/atomic"
+	"testing"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/textlogger"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	examplev1alpha1 "example.com/operator-workshop/02-clientgo-foo/pkg/apis/example/v1alpha1"
@@ -168,4 +174,23 @@ func leaseHolder(ctx context.Context, namespace string) string {
 		return ""
 	}
 	return *lease.Spec.HolderIdentity
+}
+
+func TestWorkLogsItsEnd(t *testing.T) {
+	g := NewWithT(t)
+	c := newHandlers(t)
+	c.workers, c.drain = 0, time.Minute // without workers, both keys stay in the queue
+	c.queue.Add(cache.NewObjectName("shop", "first"))
+	c.queue.Add(cache.NewObjectName("shop", "second"))
+	logged := gbytes.NewBuffer()
+	leading := klog.NewContext(t.Context(), textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(logged))))
+	ctx, signal := context.WithCancel(leading)
+	signal()
+	ended := make(chan error, 1)
+	go func() { ended <- c.work(ctx, leading, &events.FakeRecorder{}) }()
+	g.Eventually(ended).Should(Receive(BeNil()))
+	g.Expect(logged).To(gbytes.Say(`Stopping.*\b2\b`),
+		"the context's logger must log \"Stopping\" with the number of queued keys, see work in controller.go")
+	g.Expect(logged).To(gbytes.Say("Stopped"),
+		"the context's logger must log \"Stopped\" after the workers have returned, see work in controller.go")
 }
