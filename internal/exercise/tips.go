@@ -12,7 +12,12 @@ var tips = []struct {
 	means string
 }{
 	{
-		// This tip comes first: without the permission, many other things are missing, too.
+		regexp.MustCompile(`cannot set blockOwnerDeletion`),
+		"The role lacks update on the subresource finalizers of the owner, such as guestbooks/finalizers: add it to a +kubebuilder:rbac marker, " +
+			"and generate the role with make manifests.",
+	},
+	{
+		// This tip comes early: without the permission, many other things are missing, too.
 		regexp.MustCompile(`(is|are|was) forbidden: User|cannot (get|list|watch|create|update|patch|delete) resource|perhaps because the role lacks a permission`),
 		"The role lacks this permission: add it to a +kubebuilder:rbac marker, and generate the role with make manifests.",
 	},
@@ -43,6 +48,10 @@ var tips = []struct {
 	{
 		regexp.MustCompile(`no condition has a message that names it; the conditions are \[\]`),
 		"The status has no conditions at all: either it was not written, or it was written without conditions.",
+	},
+	{
+		regexp.MustCompile(`found these unused: (\* [^,\n]+)`),
+		"The role allows $1, and * stands for every verb: replace it by the verbs that the operator uses.",
 	},
 	{
 		regexp.MustCompile(`found these unused: ([^,\n]+)`),

@@ -36,8 +36,11 @@ func TestTips(t *testing.T) {
 		"found, after 15s at most: there is no condition Ready yet":                                                                    "no condition Ready:",
 		"no condition has a message that names it; the conditions are []":                                                              "no conditions at all",
 		"found these unused: delete deployments.apps (config/rbac/role.yaml), x":                                                       "delete deployments.apps (config/rbac/role.yaml), but the operator never",
-		"there is no condition Ready yet\npods is forbidden: User \"a\" cannot list resource \"pods\"":                                 "+kubebuilder:rbac",
-		"requests refused with 403, perhaps because the role lacks a permission: list pods\nthere is no condition Ready yet":           "+kubebuilder:rbac",
+		"found these unused: * configmaps (config/rbac/role.yaml), x":                                                                  "replace it by the verbs",
+		"requests refused with 403, perhaps because the role lacks a permission: create deployments.apps\n" +
+			`deployments.apps "a" is forbidden: cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on: , <nil>`: "update on the subresource finalizers",
+		"there is no condition Ready yet\npods is forbidden: User \"a\" cannot list resource \"pods\"":                       "+kubebuilder:rbac",
+		"requests refused with 403, perhaps because the role lacks a permission: list pods\nthere is no condition Ready yet": "+kubebuilder:rbac",
 		`expected 2, found 0`: "",
 		"the server could not find the requested resource (get pods)\nto match error\n    list pods": "",
 	} {
