@@ -112,8 +112,8 @@ func (t *Tap) noteApply(entry *Request, before, after *unstructured.Unstructured
 	entry.apply, entry.Unchanged = noted, noted.isFrom(before) || slices.ContainsFunc(t.others, noted.isFrom)
 }
 
-// applied returns the parts of an object that a server-side apply may change, without the resource version and the
-// managed fields.
+// applied returns an object as isFrom compares it: without the resource version and the managed fields and, unless a
+// subresource was applied, without the status and the annotation that is written together with it.
 func applied(object *unstructured.Unstructured, subresource string) map[string]any {
 	object = object.DeepCopy()
 	object.SetResourceVersion("")
