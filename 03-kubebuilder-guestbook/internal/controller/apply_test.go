@@ -174,6 +174,40 @@ func TestReconcileCreatesTheService(t *testing.T) {
 	g.Expect(created.Spec.Selector).To(Equal(selectorLabels(storedGuestbook())))
 }
 
+func TestServiceDoesNotDependOnTheDeployment(t *testing.T) {
+	outage := apierrors.NewInternalError(errors.New("etcd"))
+	conflicting := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
+	tests := map[string]struct {
+		faults  interceptor.Funcs
+		objects []client.Object
+		wantErr error
+	}{
+		"there are no settings":          {},
+		"the Deployment's name is taken": {objects: []client.Object{newSettings(), conflicting}},
+		"the Deployment can't be created": {objects: []client.Object{newSettings()}, wantErr: outage, faults: interceptor.Funcs{
+			Create: func(ctx context.Context, writer client.WithWatch, object client.Object, options ...client.CreateOption) error {
+				if _, isDeployment := object.(*appsv1.Deployment); isDeployment {
+					return outage
+				}
+				return writer.Create(ctx, object, options...)
+			},
+		}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			reconciler := testReconciler(t, test.faults, append(test.objects, newGuestbook())...)
+			_, err := reconciler.Reconcile(t.Context(), requestFor(newGuestbook()))
+			if test.wantErr == nil {
+				g.Expect(err).NotTo(HaveOccurred())
+			} else {
+				g.Expect(err).To(MatchError(test.wantErr), "the queue must retry, see applyChildren in children.go")
+			}
+			g.Expect(reconciler.Get(t.Context(), requestFor(newGuestbook()).NamespacedName, &corev1.Service{})).To(Succeed(), "the Service must not depend on the Deployment, see applyChildren in children.go")
+		})
+	}
+}
+
 func TestPatch(t *testing.T) {
 	deployments := schema.GroupResource{Group: "apps", Resource: "deployments"}
 	forbidden := apierrors.NewForbidden(deployments, "web", errors.New("policy"))
