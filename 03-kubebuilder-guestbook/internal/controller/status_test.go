@@ -90,12 +90,12 @@ func TestNewStatus(t *testing.T) {
 	status := newStatus(guestbook, pods, available)
 	g.Expect(status).NotTo(BeNil(), "see newStatus in status.go")
 	g.Expect(guestbook).To(Equal(storedGuestbook()), "newStatus must not change the Guestbook")
-	g.Expect(status.Active).To(Equal("first"))
-	g.Expect(status.Standby).To(Equal([]string{"second", "late"}))
-	g.Expect(status.Replicas).To(BeEquivalentTo(4))
-	g.Expect(status.ReadyReplicas).To(BeEquivalentTo(3))
+	g.Expect(status.Active).To(Equal("first"), "see newStatus in status.go")
+	g.Expect(status.Standby).To(Equal([]string{"second", "late"}), "see newStatus in status.go")
+	g.Expect(status.Replicas).To(BeEquivalentTo(4), "see newStatus in status.go")
+	g.Expect(status.ReadyReplicas).To(BeEquivalentTo(3), "see newStatus in status.go")
 	g.Expect(status.Selector).To(Equal("app.kubernetes.io/instance=web,app.kubernetes.io/managed-by=guestbook-controller,app.kubernetes.io/name=guestbook"))
-	g.Expect(status.ObservedGeneration).To(BeEquivalentTo(3))
+	g.Expect(status.ObservedGeneration).To(BeEquivalentTo(3), "see newStatus in status.go")
 	g.Expect(status.Conditions).To(ConsistOf(And(
 		HaveField("Reason", webappv1.ReasonAvailable), HaveField("ObservedGeneration", BeEquivalentTo(3)), HaveField("LastTransitionTime", Not(BeZero())))),
 		"the condition needs the observedGeneration, too, see newStatus in status.go")
@@ -104,10 +104,10 @@ func TestNewStatus(t *testing.T) {
 	before := guestbook.DeepCopy()
 	status = newStatus(guestbook, nil, newCondition(metav1.ConditionFalse, webappv1.ReasonConfigMapNotFound, "no settings"))
 	g.Expect(guestbook).To(Equal(before), "newStatus in status.go must change a deep copy: a copy by = shares the conditions, so the status seems never to differ")
-	g.Expect(status.Active).To(BeEmpty(), "the previous status must not stay")
-	g.Expect(status.Standby).To(BeNil())
-	g.Expect(status.Replicas).To(BeZero())
-	g.Expect(status.ReadyReplicas).To(BeZero())
+	g.Expect(status.Active).To(BeEmpty(), "Active of the previous status must not stay, see newStatus in status.go")
+	g.Expect(status.Standby).To(BeNil(), "Standby of the previous status must not stay, see newStatus in status.go")
+	g.Expect(status.Replicas).To(BeZero(), "see newStatus in status.go")
+	g.Expect(status.ReadyReplicas).To(BeZero(), "see newStatus in status.go")
 	g.Expect(status.Conditions).To(ConsistOf(And(
 		HaveField("Status", metav1.ConditionFalse), HaveField("Reason", webappv1.ReasonConfigMapNotFound), HaveField("Message", "no settings"))))
 }
