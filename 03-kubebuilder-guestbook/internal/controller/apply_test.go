@@ -158,7 +158,7 @@ func TestCreateReportsARefusal(t *testing.T) {
 			child.set = func() {}
 			blocker, err := testReconciler(t, failCreate(test.answer)).create(t.Context(), storedGuestbook(), child)
 			g.Expect(err).To(MatchError(test.answer), "the queue must retry, see create in children.go")
-			g.Expect(blocker != nil).To(Equal(test.wantBlocked), "create in children.go must return refusal(child, err) together with the error")
+			g.Expect(blocker != nil).To(Equal(test.wantBlocked), "see refusal in children.go: create must return its result together with the error")
 		})
 	}
 }
