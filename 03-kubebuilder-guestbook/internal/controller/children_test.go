@@ -53,6 +53,10 @@ func TestFindBlocker(t *testing.T) {
 		"another Guestbook's": {change: owner(func(reference *metav1.OwnerReference) {
 			reference.UID, reference.Name = "uid-of-other", "other"
 		}), wantReason: webappv1.ReasonDeploymentTaken},
+		"another Guestbook's, being deleted": {change: func(found childObject) {
+			owner(func(reference *metav1.OwnerReference) { reference.UID, reference.Name = "uid-of-other", "other" })(found)
+			found.object.SetDeletionTimestamp(&now)
+		}, wantReason: webappv1.ReasonDeploymentTaken},
 		"that of another kind with the same name": {change: owner(func(reference *metav1.OwnerReference) {
 			reference.UID, reference.Kind = "uid-of-other", "Page"
 		}), wantReason: webappv1.ReasonDeploymentTaken},

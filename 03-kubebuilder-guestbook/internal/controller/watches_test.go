@@ -3,6 +3,7 @@
 package controller
 
 import (
+	"context"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -102,13 +104,20 @@ func TestGuestbooksWith(t *testing.T) {
 	g.Expect(webappv1.AddToScheme(kinds)).To(Succeed())
 	second, elsewhere, otherwise := storedGuestbook(), storedGuestbook(), storedGuestbook()
 	second.Name, elsewhere.Namespace, otherwise.Name, otherwise.Spec.ConfigMapName = "second", "bank", "otherwise", "other-settings"
+	waits := true
 	reader := fake.NewClientBuilder().WithScheme(kinds).WithIndex(&webappv1.Guestbook{}, byConfigMap, configMapOf).
-		WithObjects(storedGuestbook(), second, elsewhere, otherwise).Build()
+		WithObjects(storedGuestbook(), second, elsewhere, otherwise).WithInterceptorFuncs(interceptor.Funcs{
+		List: func(ctx context.Context, reader client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			waits = !(&client.ListOptions{}).ApplyOptions(options).DisableReadYourWritesConsistency
+			return reader.List(ctx, list, options...)
+		},
+	}).Build()
 	requests := (&GuestbookReconciler{Client: reader}).guestbooksWith(t.Context(), storedSettings())
 	g.Expect(requests).To(ConsistOf(
 		reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web"}},
 		reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "shop", Name: "second"}},
 	), "guestbooksWith in watches.go must return all Guestbooks that refer to the ConfigMap, in its namespace")
+	g.Expect(waits).To(BeFalse(), "List must not wait for the client's own writes: add client.DisableReadYourWritesConsistency, see guestbooksWith in watches.go")
 }
 
 func TestCacheByObject(t *testing.T) {
