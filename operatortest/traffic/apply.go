@@ -3,14 +3,16 @@ package traffic
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/json"
 	"io"
 	"mime"
 	"net/http"
-	"reflect"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"example.com/operator-workshop/operatortest/internal/state"
@@ -32,38 +34,59 @@ func (t *Tap) ReadBefore(read func(context.Context, Request) (*unstructured.Unst
 // NoteOther tells the Tap that someone else has written this version of an object. If they wrote it after the Tap
 // read the object and before the reply to a server-side apply, the Tap compares the reply with this version, too.
 func (t *Tap) NoteOther(object *unstructured.Unstructured) {
+	other := seen(object)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.others = append(t.others, object)
+	t.others = append(t.others, other)
 	for _, request := range t.log {
 		if request.apply != nil && !request.Unchanged {
-			request.Unchanged = request.apply.isFrom(object)
+			request.Unchanged = request.apply.isFrom(other)
 		}
 	}
+}
+
+// version is what the Tap remembers of a version of an object. It contains no copy, because objects may be large.
+type version struct {
+	uid    types.UID
+	number string
+	// content and withStatus are digests of what applied returns for the object itself, and for its status.
+	content, withStatus [sha256.Size]byte
+}
+
+// seen returns what the Tap remembers of an object.
+func seen(object *unstructured.Unstructured) version {
+	digest := func(subresource string) [sha256.Size]byte {
+		text, _ := json.Marshal(applied(object, subresource)) // it was JSON before
+		return sha256.Sum256(text)
+	}
+	return version{uid: object.GetUID(), number: object.GetResourceVersion(), content: digest(""), withStatus: digest("status")}
 }
 
 // apply is a server-side apply that has succeeded.
 type apply struct {
 	subresource string
 	// before is the object as it was read before the apply, and after is the reply.
-	before, after *unstructured.Unstructured
+	before, after version
 }
 
 // isFrom reports whether the apply has changed nothing, if this version of the object was the one that it found. It
 // returns false for versions older than the object as it was read, and for versions newer than the reply.
-func (a *apply) isFrom(other *unstructured.Unstructured) bool {
-	if other.GetUID() != a.after.GetUID() {
+func (a *apply) isFrom(other version) bool {
+	if other.uid != a.after.uid {
 		return false
 	}
-	sinceRead, err := resourceversion.CompareResourceVersion(other.GetResourceVersion(), a.before.GetResourceVersion())
+	sinceRead, err := resourceversion.CompareResourceVersion(other.number, a.before.number)
 	if err != nil || sinceRead < 0 {
 		return false
 	}
-	untilReply, err := resourceversion.CompareResourceVersion(other.GetResourceVersion(), a.after.GetResourceVersion())
+	untilReply, err := resourceversion.CompareResourceVersion(other.number, a.after.number)
 	if err != nil || untilReply > 0 {
 		return false
 	}
-	return untilReply == 0 || reflect.DeepEqual(applied(other, a.subresource), applied(a.after, a.subresource))
+	if a.subresource == "" {
+		return untilReply == 0 || other.content == a.after.content
+	}
+	return untilReply == 0 || other.withStatus == a.after.withStatus
 }
 
 // send sends a request, and notes whether a server-side apply has changed nothing.
@@ -106,13 +129,13 @@ func isJSON(response *http.Response) bool {
 
 // noteApply compares the reply to a server-side apply with the object before it.
 func (t *Tap) noteApply(entry *Request, before, after *unstructured.Unstructured) {
-	noted := &apply{subresource: entry.Subresource, before: before, after: after}
+	noted := &apply{subresource: entry.Subresource, before: seen(before), after: seen(after)}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	entry.apply, entry.Unchanged = noted, noted.isFrom(before) || slices.ContainsFunc(t.others, noted.isFrom)
+	entry.apply, entry.Unchanged = noted, noted.isFrom(noted.before) || slices.ContainsFunc(t.others, noted.isFrom)
 }
 
-// applied returns an object as isFrom compares it: without the resource version and the managed fields and, unless a
+// applied returns an object as it is compared: without the resource version and the managed fields and, unless a
 // subresource was applied, without the status and the annotation that is written together with it.
 func applied(object *unstructured.Unstructured, subresource string) map[string]any {
 	object = object.DeepCopy()

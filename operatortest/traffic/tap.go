@@ -75,8 +75,8 @@ type Tap struct {
 	past *past
 	// read reads an object before a server-side apply. It is nil if the Tap can't know which of these change nothing.
 	read func(context.Context, Request) (*unstructured.Unstructured, error)
-	// others contains the objects that others have written.
-	others []*unstructured.Unstructured
+	// others contains the versions of objects that others have written.
+	others []version
 	// killed is closed by Kill.
 	killed chan struct{}
 	// watches are the open watches; holds keep back their events.

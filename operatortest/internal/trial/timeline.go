@@ -91,7 +91,7 @@ func (t *Trial) note(at time.Time, verb string, object client.Object, detail str
 		return // no reply to an apply is compared with it then
 	}
 	for _, instance := range instances {
-		instance.Tap.NoteOther(&unstructured.Unstructured{Object: runtime.DeepCopyJSON(content)})
+		instance.Tap.NoteOther(&unstructured.Unstructured{Object: content})
 	}
 }
 
