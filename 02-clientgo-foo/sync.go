@@ -240,7 +240,8 @@ func newRefusal(verb string, deployment *appsv1.Deployment, err error) *blocker 
 //
 //workshop:step 2.10d
 func isRefusal(err error) bool {
-	return (apierrors.IsForbidden(err) || apierrors.IsInvalid(err)) && !isNamespaceTerminating(err) && !isUIDMismatch(err)
+	refused := apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
+	return refused && !isNamespaceTerminating(err) && !isUIDMismatch(err)
 }
 
 // isUIDMismatch reports whether a patch was computed from an object that has since been deleted and recreated.

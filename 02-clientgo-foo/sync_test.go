@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -153,6 +154,10 @@ func TestErrorsOfTheAPIServer(t *testing.T) {
 	}
 	terminating := apierrors.NewForbidden(deployments, "web", errors.New("the namespace is being terminated"))
 	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+	// This is the API server's answer if the webhook's response contains no code, see ToStatusErr in k8s.io/apiserver.
+	denied := &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusBadRequest, Message: `admission webhook "policy.example.com" denied the request without explanation`,
+	}}
 	tests := map[string]struct {
 		err error
 		// The sync is retried after each of these errors. All but the expected ones are logged as errors, and a refusal is
@@ -167,6 +172,7 @@ func TestErrorsOfTheAPIServer(t *testing.T) {
 		"the patch is for another object":            {err: invalid("metadata.uid"), wantExpected: true},
 		"a quota forbids the Deployment":             {err: apierrors.NewForbidden(deployments, "web", errors.New("quota")), wantRefusal: true},
 		"a field is not valid":                       {err: invalid("spec.template"), wantRefusal: true},
+		"a webhook denies it without a code":         {err: denied, wantRefusal: true},
 		"the API server has a problem":               {err: apierrors.NewInternalError(errors.New("etcd"))},
 		"the API server can't be reached":            {err: errors.New("connection refused")},
 		"the API server asks to try again soon":      {err: apierrors.NewTooManyRequests("busy", 1)},
