@@ -96,8 +96,8 @@ func (k ownKind) isDescribedBy(entry any) bool {
 	return nameOf(entry) == fmt.Sprintf("%s %s in version %s", k.Kind, k.definition, k.Version)
 }
 
-// describe adds the CRD's descriptions to the entry and its descriptors, if they have none. Descriptors say how forms
-// show the fields.
+// describe adds the CRD's descriptions to the entry and its descriptors, if they have none. Descriptors tell a
+// web console how to show the fields of the spec and the status.
 func (k ownKind) describe(entry object) error {
 	setMissing(entry, "description", k.schema.Description)
 	for _, part := range []string{"spec", "status"} {

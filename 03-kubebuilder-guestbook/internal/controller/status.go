@@ -14,8 +14,8 @@ import (
 
 // observedCondition returns the condition of a Guestbook whose children are not blocked.
 //
-// It counts the pods because the Deployment's status describes the previous
-// template until the Deployment controller has seen the new one.
+// It counts the pods, as the status does. The Deployment's status would not do without its observedGeneration: it
+// describes the previous template until the Deployment controller has seen the new one.
 //
 //workshop:step 3.5k
 func observedCondition(guestbook *webappv1.Guestbook, deployment *appsv1.Deployment, pods []corev1.Pod) metav1.Condition {

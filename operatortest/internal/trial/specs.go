@@ -152,8 +152,9 @@ func (t *Trial) Allows(ctx context.Context, resource *unstructured.Unstructured,
 // denial matches how the API server begins the message of a webhook that denies a request.
 var denial = regexp.MustCompile(`^admission webhook "[^"]+" denied the request`)
 
-// Refused reports whether the API server or a webhook rejected a spec, as opposed to a request that failed. The kit
-// has all permissions, so Forbidden has no other reason. A webhook may deny a request with any status code.
+// Refused reports whether err means that the API server or a webhook rejected a spec, rather than that the request
+// failed for another reason. The kit has all permissions, so Forbidden has no other reason. A webhook may deny a request
+// with any status code.
 func Refused(err error) bool {
 	var status apierrors.APIStatus
 	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || errors.As(err, &status) && denial.MatchString(status.Status().Message)
