@@ -118,18 +118,20 @@ func run(ctx context.Context, args []string, output io.Writer) error {
 // lists the namespaces to watch, or is empty for all; under the Operator Lifecycle Manager, the list
 // comes from an annotation. --namespaces overrides WATCH_NAMESPACE. MEMCACHED_IMAGE is the image for
 // a Memcached whose spec names none; if the variable is empty, that image is DefaultImage.
-//
-//workshop:step 4.17
 func readEnvironment(options *manager.Options, getenv func(string) string) (image string, err error) {
-	//workshop:until 4.17 return controller.DefaultImage, nil
+	//workshop:step 4.17 Read the two variables.
 	if list := getenv(watchNamespace); list != "" {
 		if err := options.SetNamespaces(list); err != nil {
 			return "", fmt.Errorf("%s=%s: %w", watchNamespace, list, err)
 		}
 	}
+	//workshop:step 4.17
 	image = getenv(memcachedImage)
+	//workshop:step 4.17
 	if strings.ContainsFunc(image, unicode.IsSpace) {
 		return "", fmt.Errorf("%s=%s: the name of an image has no spaces", memcachedImage, image)
 	}
+	//workshop:until 4.17 return controller.DefaultImage, nil
+	//workshop:step 4.17
 	return cmp.Or(image, controller.DefaultImage), nil
 }

@@ -140,6 +140,7 @@ func TestReadEnvironment(t *testing.T) {
 			}
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(image).To(Equal(test.image), "see readEnvironment in main.go")
+			g.Expect(options.Namespaces).To(Equal(test.namespaces), "the operator must watch these namespaces, see readEnvironment in main.go")
 			g.Expect(options).To(Equal(want), "see readEnvironment in main.go")
 		})
 	}
