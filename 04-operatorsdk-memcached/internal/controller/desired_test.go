@@ -220,7 +220,7 @@ func TestSetDeploymentUndoes(t *testing.T) {
 			change(deployment)
 			g.Expect(deployment).NotTo(Equal(newDeployment(storedMemcached())), "the test must change something")
 			setDeployment(deployment, storedMemcached(), DefaultImage)
-			g.Expect(deployment).To(BeComparableTo(newDeployment(storedMemcached())), "see setDeployment in desired.go (- found, + wanted)")
+			g.Expect(deployment).To(BeComparableTo(newDeployment(storedMemcached())), "see setDeployment, setTemplate and setContainer in desired.go (- found, + wanted)")
 		})
 	}
 }
