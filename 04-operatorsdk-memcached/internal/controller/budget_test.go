@@ -140,3 +140,17 @@ func TestBudgetFollowsTheSize(t *testing.T) {
 		g.Expect(err == nil).To(Equal(size > 1), "size %d: there must be a budget only for several pods, see applyChildren in children.go", size)
 	}
 }
+
+// Without its Deployment, a Memcached has no pods at all, so that is what the status must report.
+func TestBudgetIsRemovedLast(t *testing.T) {
+	g := NewWithT(t)
+	memcached := storedMemcached()
+	memcached.Spec.Size = 1
+	forbidden := apierrors.NewForbidden(schema.GroupResource{}, "sessions", errors.New("policy"))
+	faults := refusingDeployments(forbidden)
+	faults.Delete = failingDeletion(forbidden).Delete
+	_, blocker, err := testReconciler(t, faults, ownedBudget()).applyChildren(t.Context(), memcached)
+	g.Expect(err).To(MatchError(ContainSubstring("delete PodDisruptionBudget")), "the error of the deletion must be returned, see applyChildren in children.go")
+	g.Expect(blocker).NotTo(BeNil(), "see applyChildren in children.go")
+	g.Expect(blocker.message).NotTo(ContainSubstring("PodDisruptionBudget"), "the refused Deployment must be reported first, see applyChildren in children.go")
+}

@@ -95,9 +95,9 @@ func TestPodsAreRestricted(t *testing.T) {
 	pod := newDeployment(storedMemcached()).Spec.Template.Spec
 	g.Expect(pod.AutomountServiceAccountToken).To(HaveValue(BeFalse()), "AutomountServiceAccountToken must be false, see setTemplate in desired.go")
 	g.Expect(pod.SecurityContext).NotTo(BeNil(), "see setTemplate in desired.go")
-	g.Expect(pod.SecurityContext.RunAsNonRoot).To(HaveValue(BeTrue()))
-	g.Expect(pod.SecurityContext.RunAsUser).To(HaveValue(BeNumerically(">", 0)))
-	g.Expect(pod.SecurityContext.SeccompProfile.Type).To(Equal(corev1.SeccompProfileTypeRuntimeDefault))
+	g.Expect(pod.SecurityContext.RunAsNonRoot).To(HaveValue(BeTrue()), "RunAsNonRoot must be true, see setTemplate in desired.go")
+	g.Expect(pod.SecurityContext.RunAsUser).To(HaveValue(BeEquivalentTo(user)), "RunAsUser must be the official image's user, see setTemplate in desired.go")
+	g.Expect(pod.SecurityContext.SeccompProfile).To(HaveValue(HaveField("Type", corev1.SeccompProfileTypeRuntimeDefault)), "SeccompProfile must be RuntimeDefault, see setTemplate in desired.go")
 	for _, container := range pod.Containers {
 		found := container.SecurityContext
 		g.Expect(found).NotTo(BeNil(), "see setContainer in desired.go")

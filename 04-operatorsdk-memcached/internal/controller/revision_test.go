@@ -53,16 +53,17 @@ func TestNewRevision(t *testing.T) {
 }
 
 func TestResourcesOf(t *testing.T) {
-	for megabytes, want := range map[int32]string{8: "42Mi", 64: "112Mi", 128: "192Mi", 1024: "1312Mi", 65536: "81952Mi"} {
+	for megabytes, want := range map[int32]string{8: "42Mi", 64: "112Mi", 65: "115968Ki", 128: "192Mi", 1024: "1312Mi", 65536: "81952Mi"} {
 		t.Run(want, func(t *testing.T) {
 			g := NewWithT(t)
 			memcached := storedMemcached()
 			memcached.Spec.MemoryMegabytes = megabytes
 			resources := resourcesOf(memcached)
 			memory := resources.Limits[corev1.ResourceMemory]
-			g.Expect(memory.Cmp(resource.MustParse(want))).To(BeZero(), "the memory limit must be a quarter and 32 MiB more than the items, found %s", &memory)
+			g.Expect(memory.Cmp(resource.MustParse(want))).To(BeZero(), "the memory limit must be a quarter and 32 MiB more than the items, see resourcesOf in desired.go; found %s", &memory)
 			g.Expect(resources.Requests.Memory().Cmp(memory)).To(BeZero(), "with a smaller request, the node could run out of memory, and the pod could be killed")
-			g.Expect(resources.Requests.Cpu().Cmp(*resources.Limits.Cpu())).To(Equal(-1))
+			g.Expect(resources.Requests.Cpu().String()).To(Equal("10m"), "the CPU request is wrong, see resourcesOf in desired.go")
+			g.Expect(resources.Limits.Cpu().String()).To(Equal("1"), "the CPU limit is wrong, see resourcesOf in desired.go")
 		})
 	}
 }
