@@ -15,7 +15,9 @@ import (
 )
 
 // late is the condition of a Deployment whose rollout takes too long.
-var late = appsv1.DeploymentCondition{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Message: "took too long"}
+var late = appsv1.DeploymentCondition{
+	Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: "ProgressDeadlineExceeded", Message: "took too long",
+}
 
 // foundDeployment returns the Deployment of storedMemcached with a status.
 func foundDeployment(observed int64, conditions ...appsv1.DeploymentCondition) *appsv1.Deployment {
