@@ -14,7 +14,8 @@ const Finalizer = "cache.example.com/finalizer"
 const (
 	// ConditionAvailable is True while enough pods are ready. As in a rolling update, a quarter of the desired pods,
 	// rounded down, may be missing. It is False while someone else's object has the name of a child: if that object is
-	// a Service, clients find it instead.
+	// a Service, clients find it instead. But if several children are blocked, the conditions describe only the first
+	// one, in the order Deployment, Service, PodDisruptionBudget.
 	ConditionAvailable = "Available"
 	// ConditionProgressing is True while pods are being created, replaced or removed, or
 	// are not ready, or a child is being replaced. It is False while ConditionDegraded is True, unless
