@@ -100,20 +100,21 @@ func TestFinalize(t *testing.T) {
 			err := reconciler.Get(t.Context(), key, &appsv1.Deployment{})
 			g.Expect(client.IgnoreNotFound(err)).NotTo(HaveOccurred())
 			g.Expect(err == nil).To(Equal(test.wantDeployment), "see finalize, endPods and deleteDeployment in finalizer.go")
-			expectRecorded(g, reconciler, test.wantEvents)
+			expectRecorded(g, reconciler, test.wantEvents, "the event must say what has happened, see finalize, deleteDeployment and removeFinalizer in finalizer.go")
 		})
 	}
 }
 
-// expectRecorded checks which Events the reconciler has emitted. Call it once, because it closes the recorder.
-func expectRecorded(g Gomega, reconciler *MemcachedReconciler, want []string) {
+// expectRecorded checks which Events the reconciler has emitted; hint says why, and where to look. Call it once, because
+// it closes the recorder.
+func expectRecorded(g Gomega, reconciler *MemcachedReconciler, want []string, hint string) {
 	recorder := reconciler.Recorder.(*events.FakeRecorder)
 	close(recorder.Events)
 	var recorded []string
 	for event := range recorder.Events {
 		recorded = append(recorded, event)
 	}
-	g.Expect(recorded).To(Equal(want))
+	g.Expect(recorded).To(Equal(want), hint)
 }
 
 // The cache may not show the Deployment yet. A deletion that overlooks it doesn't wait for its pods.
@@ -193,7 +194,8 @@ func TestRefusedDeletionIsReported(t *testing.T) {
 		HaveField("Type", cachev1alpha1.ConditionDegraded), HaveField("Status", metav1.ConditionTrue), HaveField("ObservedGeneration", BeEquivalentTo(7)),
 		HaveField("Reason", cachev1alpha1.ReasonRefused), HaveField("Message", ContainSubstring("a policy keeps it")),
 	)), "the condition Degraded must say why the Memcached can't be deleted, see reconcile in memcached_controller.go")
-	expectRecorded(g, reconciler, []string{"Warning Refused the API server refuses the deletion: " + fmt.Errorf("delete Deployment shop/sessions: %w", forbidden).Error()})
+	expectRecorded(g, reconciler, []string{"Warning Refused the API server refuses the deletion: " + fmt.Errorf("delete Deployment shop/sessions: %w", forbidden).Error()},
+		"a refusal must be announced, and only once, see reconcile in memcached_controller.go")
 }
 
 func TestDeleteDeploymentThatIsGone(t *testing.T) {
@@ -201,7 +203,7 @@ func TestDeleteDeploymentThatIsGone(t *testing.T) {
 	gone := apierrors.NewNotFound(schema.GroupResource{Group: "apps", Resource: "deployments"}, "sessions")
 	reconciler := testReconciler(t, failingDeletion(gone))
 	g.Expect(reconciler.deleteDeployment(t.Context(), storedMemcached(), ownedDeployment())).To(Succeed(), "what is gone needs no deletion, see deleteDeployment in finalizer.go")
-	expectRecorded(g, reconciler, nil)
+	expectRecorded(g, reconciler, nil, "nothing was deleted, so there must be no event, see deleteDeployment in finalizer.go")
 }
 
 func TestDeleteDeployment(t *testing.T) {
@@ -244,7 +246,7 @@ func TestFinalizeWaitsForOtherFinalizers(t *testing.T) {
 	reconciler := testReconciler(t, interceptor.Funcs{}, memcached, ownedDeployment())
 	g.Expect(reconciler.finalize(t.Context(), memcached)).To(Succeed())
 	g.Expect(reconciler.Get(t.Context(), client.ObjectKeyFromObject(memcached), &appsv1.Deployment{})).To(Succeed(), "without the operator's finalizer, nothing may be deleted, see finalize in finalizer.go")
-	expectRecorded(g, reconciler, nil)
+	expectRecorded(g, reconciler, nil, "nothing has happened, so there must be no event, see finalize in finalizer.go")
 }
 
 func TestAddFinalizer(t *testing.T) {
@@ -278,7 +280,8 @@ func TestRemoveFinalizer(t *testing.T) {
 	g.Expect(memcached.Finalizers).To(ConsistOf(otherFinalizer), "our finalizer must go, and another controller's must stay, see removeFinalizer in finalizer.go")
 	err := reconciler.removeFinalizer(t.Context(), stale, "It is over")
 	g.Expect(apierrors.IsConflict(err)).To(BeTrue(), "a stale list must not replace the stored one, see patchFinalizers in finalizer.go, found: %v", err)
-	expectRecorded(g, reconciler, []string{"Normal Stopped It is over"})
+	expectRecorded(g, reconciler, []string{"Normal Stopped It is over"},
+		"there must be an event after each successful patch, and none if the patch fails, see removeFinalizer in finalizer.go")
 }
 
 func TestListPodsIncludesTerminatingPods(t *testing.T) {
