@@ -124,11 +124,12 @@ func (o observation) problem() *explanation {
 	return nil
 }
 
-// requeueAfter returns how soon the conditions may change without a watch event, or 0 if they can't.
+// requeueAfter returns how soon the conditions may change without a watch event, or 0 if they can't. While a child is
+// blocked, or without a Deployment, they don't depend on the time.
 //
 //workshop:step 4.12c
 func (o observation) requeueAfter() time.Duration {
-	if o.deployment == nil {
+	if o.blocker != nil || o.deployment == nil {
 		return 0
 	}
 	_, after := failureAmong(o.pods, o.revision(), o.now)

@@ -48,7 +48,7 @@ func conditionTests() map[string]conditionTest {
 	a, b, c, d := storedPod("a"), storedPod("b"), storedPod("c"), storedPod("d")
 	failing := func(pod corev1.Pod) corev1.Pod { return waiting(pod, "ErrImagePull") }
 	blocked := func(reason string, pods ...corev1.Pod) observation {
-		return observation{deployment: deployment, pods: pods, blocker: &explanation{reason: reason, message: "blocked"}}
+		return observation{deployment: deployment, pods: pods, blocker: &explanation{reason: reason, message: "blocked"}, now: noon}
 	}
 	of := func(deployment *appsv1.Deployment, pods ...corev1.Pod) observation {
 		return observation{deployment: deployment, pods: pods, now: noon}
@@ -76,6 +76,7 @@ func conditionTests() map[string]conditionTest {
 		"a stuck rollout has a failing pod":         {2, of(foundDeployment(5, late), a, failing(b)), tooFewPods, "False PodsFailing", "True PodsFailing"},
 		"a child is being removed":                  {2, blocked(cachev1alpha1.ReasonRollingOut, a, b), enoughPods, rollingOut, asExpected},
 		"a child is being removed, and a pod fails": {2, blocked(cachev1alpha1.ReasonRollingOut, a, failing(b)), tooFewPods, rollingOut, asExpected},
+		"a child is being removed; a pod crashed":   {2, blocked(cachev1alpha1.ReasonRollingOut, a, crashed(b, 2, noon)), tooFewPods, rollingOut, asExpected},
 		"the Deployment is being removed":           {2, observation{blocker: &explanation{reason: cachev1alpha1.ReasonRollingOut, message: "blocked"}}, tooFewPods, rollingOut, asExpected},
 		"the Deployment's name is taken":            {2, observation{blocker: &explanation{reason: cachev1alpha1.ReasonNameTaken, message: "blocked"}}, "False NameTaken", "False NameTaken", "True NameTaken"},
 		"the Service's name is taken":               {2, blocked(cachev1alpha1.ReasonNameTaken, a, b), "False NameTaken", "False NameTaken", "True NameTaken"},
