@@ -24,12 +24,11 @@
 //
 //	//workshop:until 2.11 return nil
 //
-// adds a line of code to the forms before step 2.11. If learners write the whole function in step 2.11, the line takes
-// the place of the zero values that the function returns until then.
+// adds a line of code to the forms before step 2.11, and
 //
 //	//workshop:between 2.9 2.11 return nil
 //
-// adds a line to the forms after step 2.9 and before step 2.11. A form leaves out imports that it does not use.
+// adds one to the forms after step 2.9 and before step 2.11. A form leaves out imports that it does not use.
 //
 // In YAML, "# workshop:step 2.5" above a list element or a key, and above its comments, applies to everything that belongs
 // to the element or the key. "# workshop:until 2.5 key: value" adds a line to the forms before step 2.5, and

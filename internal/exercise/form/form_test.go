@@ -70,16 +70,6 @@ func TestStubsReturnZeroValues(t *testing.T) {
 	}
 }
 
-func TestStubHasTheCodeOfUntil(t *testing.T) {
-	const source = "package a\n\n//workshop:step 2\nfunc f() int {\n\t//workshop:until 1 return 1\n\t//workshop:until 2 return 2\n\treturn 3\n}\n"
-	for want, steps := range map[string]order{"return 2": {"1", "2"}, "return 3": {}} {
-		derived, _, err := Derive("a.go", []byte(source), steps)
-		if err != nil || !strings.Contains(string(derived), want) || strings.Count(string(derived), "return") != 1 {
-			t.Errorf("error %v, expected only %q in:\n%s", err, want, derived)
-		}
-	}
-}
-
 func TestDeriveRefusesWrongMarks(t *testing.T) {
 	for message, source := range map[string]string{
 		"line 3: there is no step 4":                                                 "package a\n\n//workshop:step 4\nfunc f() {}\n",

@@ -1,7 +1,6 @@
 package form
 
 import (
-	"cmp"
 	"fmt"
 	"go/ast"
 	"go/format"
@@ -123,45 +122,20 @@ func (f *goFile) cover(first, last int) {
 	}
 }
 
-// stub replaces a function's body with a comment and the code of a mark workshop:until of the same step in the body.
-// Without such a mark, it returns zero values if the function has results.
+// stub replaces a function's body with a comment and, if the function has results, a return of zero values.
 func (f *goFile) stub(marked *mark, function *ast.FuncDecl) error {
 	if function.Body == nil {
 		return fmt.Errorf("function %s has no body", function.Name.Name)
 	}
 	body := "\t// Your turn, step " + marked.step + ": " + f.steps.Title(marked.step) + "."
-	instead, err := f.instead(marked, function)
-	if err != nil {
-		return err
-	}
-	if instead = cmp.Or(instead, zeroResults(f.source, function.Type.Results)); instead != "" {
-		body += "\n\t" + instead
+	if results := zeroResults(f.source, function.Type.Results); results != "" {
+		body += "\n\t" + results
 	}
 	first, last := f.line(function.Body.Lbrace), f.line(function.Body.Rbrace)
 	f.cover(first, last)
 	signature := f.text[first-1][:f.set.Position(function.Body.Lbrace).Column]
 	f.put(first, signature+"\n"+body+"\n}")
 	return nil
-}
-
-// instead returns the code of the mark workshop:until in a function's body that ends with the step in which learners
-// write the function, or "".
-func (f *goFile) instead(marked *mark, function *ast.FuncDecl) (string, error) {
-	for _, group := range f.syntax.Comments {
-		for _, comment := range group.List {
-			if comment.Pos() < function.Body.Lbrace || function.Body.Rbrace < comment.Pos() {
-				continue
-			}
-			inner, err := parseMark(strings.TrimPrefix(comment.Text, "//"), f.steps)
-			if err != nil {
-				return "", fmt.Errorf("line %d: %w", f.line(comment.Pos()), err)
-			}
-			if inner != nil && inner.word == "until" && inner.pending && inner.step == marked.step {
-				return inner.text, nil
-			}
-		}
-	}
-	return "", nil
 }
 
 // source returns the text of a node.
