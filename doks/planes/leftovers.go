@@ -25,7 +25,7 @@ func home() (string, error) {
 }
 
 // makePrivate makes a folder that only its owner can enter. It rejects a folder that another user may have prepared,
-// because the emulator trusts the files in it, and deletes them.
+// because the emulator would trust the files in it, and later delete them.
 func makePrivate(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("make a folder for the control planes: %w", err)

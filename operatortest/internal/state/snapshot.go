@@ -47,7 +47,7 @@ func (s Snapshot) Add(name string, content any) {
 	s[key] = content
 }
 
-// With returns a copy of the state in which the object with a key has been patched.
+// With returns a copy of the state in which the object with the given key has been patched.
 func (s Snapshot) With(key string, patches []string) (Snapshot, error) {
 	content, err := json.Marshal(s[key])
 	if err != nil {
