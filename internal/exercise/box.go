@@ -21,7 +21,7 @@ func boxBegin(step Step) string { return "<!-- your turn " + step.ID + " -->\n" 
 //	<!-- end of your turn -->
 //
 // FillBoxes returns an error unless each step has exactly one box, each box has a step, and the chapter has above each
-// box a code block with what the step's check finds before the step is solved. Verify checks that this is what it finds.
+// box a code block with what the step's check finds before the step is solved. Verify checks the block's content.
 func (s *Stage) FillBoxes(chapter string) (string, error) {
 	filled := chapter
 	var problems []error

@@ -14,8 +14,8 @@ import (
 
 // observedCondition returns the condition of a Guestbook whose children are not blocked.
 //
-// It counts the pods, as the status does. The Deployment's status would not do without its observedGeneration: it
-// describes the previous template until the Deployment controller has seen the new one.
+// It counts the pods, which the status needs anyway. The Deployment's status can be relied on only once its
+// observedGeneration is current: until then, it describes the previous template.
 //
 //workshop:step 3.5k
 func observedCondition(guestbook *webappv1.Guestbook, deployment *appsv1.Deployment, pods []corev1.Pod) metav1.Condition {

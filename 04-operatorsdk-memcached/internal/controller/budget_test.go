@@ -141,7 +141,8 @@ func TestBudgetFollowsTheSize(t *testing.T) {
 	}
 }
 
-// Without its Deployment, a Memcached has no pods at all, so that is what the status must report.
+// Without its Deployment, a Memcached has no pods at all, so the refused Deployment is what the status must report, not
+// the refused deletion of the budget.
 func TestBudgetIsRemovedLast(t *testing.T) {
 	g := NewWithT(t)
 	memcached := storedMemcached()

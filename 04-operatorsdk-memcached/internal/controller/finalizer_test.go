@@ -105,8 +105,8 @@ func TestFinalize(t *testing.T) {
 	}
 }
 
-// expectRecorded checks which Events the reconciler has emitted; hint says why, and where to look. Call it once, because
-// it closes the recorder.
+// expectRecorded checks that the reconciler has emitted the wanted Events and no others; hint says why, and in which
+// function to look. Call expectRecorded once, because it closes the recorder.
 func expectRecorded(g Gomega, reconciler *MemcachedReconciler, want []string, hint string) {
 	recorder := reconciler.Recorder.(*events.FakeRecorder)
 	close(recorder.Events)

@@ -146,8 +146,8 @@ func (o observation) revision() string {
 // rolledOut reports whether exactly the desired pods exist, all ready and of the current revision. Pods that are
 // terminating or have finished don't count.
 //
-// It counts the pods, as the status does. The Deployment's status would not do without its observedGeneration: it
-// describes the previous template until the Deployment controller has seen the new one.
+// It counts the pods, which the status needs anyway. The Deployment's status can be relied on only once its
+// observedGeneration is current: until then, it describes the previous template.
 //
 //workshop:step 4.12d
 func (o observation) rolledOut(memcached *cachev1alpha1.Memcached) bool {
