@@ -118,9 +118,10 @@ func isExpected(err error) bool {
 }
 
 // isRefusal reports whether the API server refuses a request as invalid, or as forbidden, for example because of a
-// policy or a quota. The refusal of a create in a terminating namespace doesn't count.
+// policy or a quota. BadRequest is the denial of a webhook that gives no code. The refusal of a create in a terminating
+// namespace doesn't count.
 func isRefusal(err error) bool {
-	return (apierrors.IsForbidden(err) || apierrors.IsInvalid(err)) && !isNamespaceTerminating(err)
+	return (apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)) && !isNamespaceTerminating(err)
 }
 
 // isNamespaceTerminating reports whether a create failed because the namespace is being deleted, and the Kluster with

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"testing"
 	"time"
 
@@ -72,6 +73,7 @@ func TestErrorsOfTheAPIServer(t *testing.T) {
 		"the namespace is terminating":          {err: going},
 		"a policy forbids it":                   {err: apierrors.NewForbidden(secrets, "web", errors.New("quota")), wantRefusal: true},
 		"a field is not valid":                  {err: invalid, wantRefusal: true},
+		"a webhook denies it without a code":    {err: &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusBadRequest}}, wantRefusal: true},
 		"the API server has a problem":          {err: apierrors.NewInternalError(errors.New("etcd"))},
 		"the API server can't be reached":       {err: errors.New("connection refused")},
 		"the API server asks to try again soon": {err: apierrors.NewTooManyRequests("busy", 1)},

@@ -179,12 +179,12 @@ func isGuestbook(owner *metav1.OwnerReference) bool {
 	return owner != nil && schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind() == ours
 }
 
-// refusal returns a blocker if the API server has refused the child (forbidden, invalid, too large). For any other
-// error, and in a terminating namespace, it returns nil.
+// refusal returns a blocker if the API server has refused the child (forbidden, invalid, denied by a webhook without a
+// code, too large). For any other error, and in a terminating namespace, it returns nil.
 //
 //workshop:step 3.5h
 func refusal(child childObject, err error) *explanation {
-	refused := apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err)
+	refused := apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err)
 	if !refused || isNamespaceTerminating(err) {
 		return nil
 	}

@@ -196,11 +196,11 @@ func isMemcached(owner *metav1.OwnerReference) bool {
 	return owner != nil && schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind() == ours
 }
 
-// refusal returns a blocker if the API server has refused a request (forbidden, invalid, too large). For any other
-// error, and in a terminating namespace, it returns nil. The message says what was refused: a kind of child, or a
-// deletion.
+// refusal returns a blocker if the API server has refused a request (forbidden, invalid, denied by a webhook without a
+// code, too large). For any other error, and in a terminating namespace, it returns nil. The message says what was
+// refused: a kind of child, or a deletion.
 func refusal(what string, err error) *explanation {
-	refused := apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err)
+	refused := apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err)
 	if !refused || isNamespaceTerminating(err) {
 		return nil
 	}

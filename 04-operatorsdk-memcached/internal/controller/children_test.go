@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -201,6 +202,7 @@ func TestErrorsOfTheAPIServer(t *testing.T) {
 		"the namespace is terminating":           {err: terminating, wantTerminating: true},
 		"a policy or a quota forbids it":         {err: apierrors.NewForbidden(deployments, "sessions", errors.New("quota")), wantRefused: true},
 		"a field is not valid":                   {err: invalid, wantRefused: true},
+		"a webhook denies it without a code":     {err: &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusBadRequest}}, wantRefused: true},
 		"it is too large":                        {err: apierrors.NewRequestEntityTooLargeError("limit is 3145728"), wantRefused: true},
 		"the API server has a problem":           {err: apierrors.NewInternalError(errors.New("etcd"))},
 		"the API server asks to try again later": {err: apierrors.NewTooManyRequests("busy", 1)},

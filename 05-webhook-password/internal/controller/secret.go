@@ -248,12 +248,12 @@ func impossible(problems field.ErrorList) error {
 	return &blockedError{reason: secretv1.ReasonImpossible, message: problems.ToAggregate().Error()}
 }
 
-// asRefused turns a refusal by the API server into a blockedError. A refusal is Forbidden, Invalid or
-// RequestEntityTooLarge, unless the namespace is being deleted. No event announces that a quota or a policy has
+// asRefused turns a refusal by the API server into a blockedError. A refusal is Forbidden, Invalid, BadRequest
+// or RequestEntityTooLarge, unless the namespace is being deleted. No event announces that a quota or a policy has
 // changed, so the request is retried with backoff. asRefused returns any other error unchanged.
 func asRefused(err error) error {
 	//workshop:step 5.4d A refusal blocks the Password.
-	refused := apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err)
+	refused := apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err)
 	//workshop:until 5.4d return err
 	//workshop:step 5.4d
 	if !refused || isNamespaceTerminating(err) {

@@ -96,6 +96,7 @@ func TestAsRefused(t *testing.T) {
 	}{
 		"a quota or a policy":     {err: apierrors.NewForbidden(secrets, "database", errors.New("exceeded quota")), refused: true},
 		"an invalid Secret":       {err: apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("Secret").GroupKind(), "database", nil), refused: true},
+		"a denial without a code": {err: &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusBadRequest}}, refused: true},
 		"a Secret too large":      {err: apierrors.NewRequestEntityTooLargeError("limit is 3145728"), refused: true},
 		"a terminating namespace": {err: going},
 		"a conflict":              {err: apierrors.NewConflict(secrets, "database", nil)},
