@@ -76,6 +76,7 @@ func TestDeriveRefusesWrongMarks(t *testing.T) {
 		`line 3: "workshop:setp 1": the marks are workshop:step`:                     "package a\n\n//workshop:setp 1\nfunc f() {}\n",
 		`line 3: "workshop:step" is not a mark`:                                      "package a\n\n//workshop:step\nfunc f() {}\n",
 		"line 4: expected a declaration, a field, a statement, a case or an element": "package a\n\nfunc f() {\n\t//workshop:step 1\n}\n",
+		"line 3: workshop:until 1 has no effect on line 5":                           "package a\n\n//workshop:step 1\nfunc f() int {\n\t//workshop:until 1 return 2\n\treturn 3\n}\n",
 		"line 4: workshop:until belongs on a line of its own":                        "package a\n\nfunc f() {\n\tf() //workshop:until 1 g()\n}\n",
 	} {
 		_, _, err := Derive("a.go", []byte(source), order{"1"})

@@ -127,6 +127,15 @@ func (f *goFile) stub(marked *mark, function *ast.FuncDecl) error {
 	if function.Body == nil {
 		return fmt.Errorf("function %s has no body", function.Name.Name)
 	}
+	for _, group := range f.syntax.Comments {
+		for _, comment := range group.List {
+			inner, err := parseMark(strings.TrimPrefix(comment.Text, "//"), f.steps)
+			inBody := function.Body.Lbrace < comment.Pos() && comment.Pos() < function.Body.Rbrace
+			if inBody && err == nil && inner != nil && inner.word == "until" && inner.step == marked.step {
+				return fmt.Errorf("workshop:until %s has no effect on line %d, because workshop:step %s replaces the whole body", marked.step, f.line(comment.Pos()), marked.step)
+			}
+		}
+	}
 	body := "\t// Your turn, step " + marked.step + ": " + f.steps.Title(marked.step) + "."
 	if results := zeroResults(f.source, function.Type.Results); results != "" {
 		body += "\n\t" + results
