@@ -120,7 +120,7 @@ type Operator struct {
 	//	collision/event               the operator reports a name conflict only with a condition, without an Event
 	//	misoperation/report           the operator reports what it can't do only in its log, not in the status or an Event
 	//	misoperation/pods             the status describes the children themselves, whether or not their pods are running
-	//	update/spec.PATH              a field that has no effect until later
+	//	update/PATH                   a field that has no effect until later
 	//	secrets/KEY                   a key in Secrets whose value is not confidential, such as "secrets/host"
 	//	secrets/log                   the operator logs nothing
 	//	growth/memory                 a bounded cache that the kit's objects don't fill, or a suite that keeps objects

@@ -55,8 +55,8 @@ func start(t *testing.T, cluster *testcluster.Cluster, operator operatortest.Ope
 	}
 }
 
-// TestAnUpgradeLeavesFinishedWorkAlone stops an operator and starts its next version, as a Deployment does. If nothing has
-// to change, the new version must not write.
+// TestAnUpgradeLeavesFinishedWorkAlone stops an operator and starts its next version, as a Deployment with the strategy
+// Recreate does. If nothing has to change, the new version must not write.
 func TestAnUpgradeLeavesFinishedWorkAlone(t *testing.T) {
 	g := NewWithT(t)
 	assets, err := controlplane.FindAssets()
