@@ -86,7 +86,7 @@ func copyDefinition(group string) *unstructured.Unstructured {
 	definition := readDefinition()
 	definition.SetName("flighttickets." + group)
 	set(definition, group, "spec", "group")
-	// Two kinds with the same short name would conflict.
+	// Otherwise, ft and travel would also stand for this kind, in specs that call kubectl.
 	unstructured.RemoveNestedField(definition.Object, "spec", "names", "shortNames")
 	unstructured.RemoveNestedField(definition.Object, "spec", "names", "categories")
 	return definition

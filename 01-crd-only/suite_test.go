@@ -83,7 +83,7 @@ func field(object *unstructured.Unstructured, fields ...string) any {
 	return value
 }
 
-// reread gets the object as it is stored now, in the given version.
+// reread gets the object again, converted to the given version.
 func reread(ctx context.Context, object *unstructured.Unstructured, version string) *unstructured.Unstructured {
 	GinkgoHelper()
 	stored := &unstructured.Unstructured{Object: map[string]any{"apiVersion": version, "kind": object.GetKind()}}
