@@ -113,6 +113,15 @@ func TestNewConditions(t *testing.T) {
 	}
 }
 
+func TestNewConditionsOfAKlusterThatNeverHadACluster(t *testing.T) {
+	g := NewWithT(t)
+	deleted := result{reason: klusterv1alpha1.ReasonDeleted, message: "nothing is left"}
+	status := statusOf(t, storedKluster(), observation{account: "acme"}, deleted, nil)
+	provisioned := meta.FindStatusCondition(status.Conditions, klusterv1alpha1.ConditionProvisioned)
+	g.Expect(provisioned).NotTo(BeNil(), "see provisionedCondition in status.go")
+	g.Expect(provisioned.Reason).To(Equal(klusterv1alpha1.ReasonDeleted), "see provisionedCondition in status.go")
+}
+
 var running = result{reason: klusterv1alpha1.ReasonRunning, message: "all is well"}
 
 func TestNewStatusOfACluster(t *testing.T) {
