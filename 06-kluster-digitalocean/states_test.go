@@ -245,7 +245,7 @@ var _ = Describe("events", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// snapshot describes everything in a namespace's account.
+// snapshot describes the clusters in a namespace's account, and their node pools.
 func snapshot(ctx context.Context, namespace string) string {
 	GinkgoHelper()
 	text, err := clouds.Snapshot(ctx, namespace)

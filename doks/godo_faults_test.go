@@ -123,7 +123,7 @@ func TestWhatGodoMakesOfFaults(t *testing.T) {
 	}
 }
 
-// repeated checks the outcome of a fault before the effect when godo may retry.
+// repeated checks that a create request that failed without effect was sent again, once, and that it then succeeded.
 func repeated(g Gomega, c creation) {
 	g.Expect(c.err).NotTo(HaveOccurred())
 	g.Expect(c.posts).To(Equal(2))

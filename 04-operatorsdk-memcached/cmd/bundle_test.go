@@ -15,7 +15,7 @@ import (
 )
 
 // TestTheBundleTellsTheOperatorItsNamespaces reads the Deployment that OLM would create. The bundle's other tests
-// are in the root's cmd/bundle.
+// are in cmd/bundle at the root of the repository.
 func TestTheBundleTellsTheOperatorItsNamespaces(t *testing.T) {
 	g := NewWithT(t)
 	var csv struct {

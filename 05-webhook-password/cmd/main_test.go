@@ -39,7 +39,7 @@ func cluster(t *testing.T) string {
 	return "--kubeconfig=" + managertest.Kubeconfig(t, (&managertest.APIServer{Kinds: kinds}).Start(t))
 }
 
-// certificates returns a folder that contains a key, and the certificate of that key for this machine.
+// certificates returns a folder that contains a key and a self-signed certificate for localhost.
 func certificates(t *testing.T) string {
 	g := NewWithT(t)
 	certificate, key, err := cert.GenerateSelfSignedCertKey("localhost", []net.IP{net.IPv4(127, 0, 0, 1)}, nil)

@@ -52,7 +52,7 @@ func (m *mortal) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// fatalBody is the body of a response. It ends an operator when it breaks off in the middle.
+// fatalBody is the body of a response. If the response breaks off in the middle, fatalBody ends the operator.
 type fatalBody struct {
 	io.ReadCloser
 	end context.CancelFunc

@@ -154,7 +154,7 @@ func (r *gadgetReconciler) patchGadget(ctx context.Context, gadget *unstructured
 }
 
 // applyConfigMap creates the gadget's ConfigMap, or gives it the desired data. If the ConfigMap belongs to someone
-// else, applyConfigMap changes nothing, and returns that as the refusal.
+// else, applyConfigMap changes nothing, and returns a message that explains the refusal.
 func (r *gadgetReconciler) applyConfigMap(ctx context.Context, gadget *unstructured.Unstructured) (refusal string, err error) {
 	desired := desiredConfigMap(gadget)
 	if r.flaw == ignoresColour {

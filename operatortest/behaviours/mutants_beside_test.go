@@ -15,14 +15,15 @@ import (
 	"example.com/operator-workshop/operatortest"
 )
 
-// Operators that keep a second ConfigMap, which outlives the gadget. The first one is correct.
+// Operators with a second ConfigMap, which should outlive the gadget. Only keepsArchive is correct.
 const (
 	keepsArchive mutation = "keeps a second ConfigMap without an owner reference, which outlives the gadget"
 	losesArchive mutation = "deletes the second ConfigMap with the gadget, although it should stay"
 	ownsArchive  mutation = "sets an owner reference on the second ConfigMap, although it should stay"
 )
 
-// Operators that keep a second ConfigMap without an owner reference. The first one is correct.
+// Operators with a second ConfigMap, which should have no owner reference, but be deleted with the gadget. Only
+// sweepsNotes is correct.
 const (
 	sweepsNotes mutation = "keeps a second ConfigMap without an owner reference, and deletes it before it removes its finalizer"
 	leavesNotes mutation = "keeps a second ConfigMap without an owner reference, and never deletes it"

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 )
 
-// Flaws of operators that write when there is nothing to do, although they don't in each reconcile.
+// Flaws of operators that sometimes write when there is nothing to do, but not in every reconcile.
 const (
 	appliesNews    mutation = "applies an annotation that changes with everything that happens to the gadget"
 	appliesForEver mutation = "applies its Deployment again and again, without a reason"

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Flaws that show when an operator sees the past.
+// Flaws that show when an API server that lags behind shows an operator an earlier state.
 const (
 	deletesByName mutation = "deletes the ConfigMap with an earlier name, whichever ConfigMap that is by then"
 	cleansByName  mutation = "deletes the ConfigMap of a deleted gadget, whichever ConfigMap that is by then"

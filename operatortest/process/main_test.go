@@ -157,7 +157,7 @@ func upstream(t *testing.T, handler http.HandlerFunc) *rest.Config {
 	}
 }
 
-// protocols are the protocols of the proxy's clients.
+// protocols contains, for each version of HTTP, the protocols that a client of the proxy offers to use that version.
 var protocols = map[string][]string{"HTTP/1.1": {"http/1.1"}, "HTTP/2.0": {"h2", "http/1.1"}}
 
 // dial starts a proxy and returns it with a client that has its kubeconfig.

@@ -18,7 +18,7 @@ import (
 	"example.com/operator-workshop/operatortest/traffic"
 )
 
-// tail is the part of the hundred lines of role "fails" that its error shows.
+// tail returns the last ten of the hundred lines that the role "fails" prints. The error shows only these.
 func tail() string {
 	var lines strings.Builder
 	for i := 90; i < 100; i++ {

@@ -1,5 +1,5 @@
-// Package utils runs commands for the end-to-end tests. Every kubebuilder project has this package with this function,
-// because the tests that `kubebuilder create webhook` adds call it.
+// Package utils runs commands for the end-to-end tests. `kubebuilder init` generates a package of
+// this name with this function, and the tests that `kubebuilder create webhook` adds call it.
 package utils
 
 import (

@@ -175,7 +175,8 @@ func TestFinalizeKeepsTheFinalizerIfARequestFails(t *testing.T) {
 	}
 }
 
-// A deletion that the API server refuses is reported, because users see only that their Memcached doesn't go away.
+// A deletion that the API server refuses is reported; otherwise users would see only that their Memcached doesn't go
+// away.
 func TestRefusedDeletionIsReported(t *testing.T) {
 	g := NewWithT(t)
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: "deployments"}, "sessions", errors.New("a policy keeps it"))

@@ -81,7 +81,7 @@ func TestNothingIsLost(t *testing.T) {
 	stored := secretv1.PasswordSpec{
 		SecretName: "database",
 		Policy: secretv1.PasswordPolicy{
-			Length: 24, Require: []secretv1.Requirement{requirement("Symbol", 2), requirement("Digit", 6)}, // v1alpha1 does not keep the order
+			Length: 24, Require: []secretv1.Requirement{requirement("Symbol", 2), requirement("Digit", 6)}, // no field of v1alpha1 holds this order
 			Case: secretv1.CaseMixed, Repeat: secretv1.RepeatAllowed,
 		},
 		Rotation: &secretv1.Rotation{After: "720h"},

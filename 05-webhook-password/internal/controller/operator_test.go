@@ -46,7 +46,7 @@ var operator = operatortest.Operator{
 		"spec.policy.require": {requirements(6, 2), requirements(0, 8), requirements(10, 30), []any{}},
 	},
 	// A Password whose name is taken is requeued after a second at first, and later after the time for which it has been
-	// blocked.
+	// blocked, but never later than maxBlockedDelay.
 	MaxPause:  5 * time.Second,
 	Immutable: []string{"spec.secretName"},
 	Normalize: hideRandom,

@@ -181,7 +181,7 @@ func TestEnsureSecretIsBlocked(t *testing.T) {
 		password *secretv1.Password
 		secret   *corev1.Secret
 		want     string
-		// has is true if the status still names the Password's own Secret.
+		// has is true if ensureSecret must also return the Password's own Secret, so that the status still names it.
 		has bool
 	}{
 		"the Secret is someone else's": {password: storedPassword(), secret: foreign, want: "NameTaken"},
@@ -281,7 +281,7 @@ func TestEnsureSecretReplacesThePassword(t *testing.T) {
 	}
 }
 
-// Without the lock, the patch would overwrite a change that someone has made since the Secret was read.
+// Without an optimistic lock, the patch would overwrite a change that someone has made since the Secret was read.
 func TestPatchSecretIsRefusedIfTheSecretHasChanged(t *testing.T) {
 	g := NewWithT(t)
 	reconciler := testReconciler(t, interceptor.Funcs{}, sealedSecret(t))

@@ -22,7 +22,7 @@ import (
 )
 
 // logLevel is the highest level that the command allows. From level 8 on, client-go logs
-// the bodies of its requests, and so Secrets.
+// the bodies of requests and responses, and so Secrets.
 const logLevel = 7
 
 // least is the minimum number of texts from each place in a run of all specs; most texts come from

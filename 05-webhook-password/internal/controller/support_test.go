@@ -228,7 +228,7 @@ func expectGone(ctx context.Context, object client.Object) {
 	})
 }
 
-// expectEvents waits until the events about the Password are exactly these, such as "Warning Edited". An event that
+// expectEvents waits until want lists exactly the events about the Password, such as "Warning Edited". An event that
 // is created twice is listed twice. A series adds an entry such as "Edited, 2 times".
 func expectEvents(ctx context.Context, password *secretv1.Password, want ...string) {
 	GinkgoHelper()

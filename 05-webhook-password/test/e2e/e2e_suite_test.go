@@ -20,9 +20,9 @@ const (
 	passwordNamespace = "password-e2e"
 )
 
-// password describes the operator to the shared specs. certs says what makes its certificates: self-managed or
-// cert-manager. In both cases, the manifests in config/self-managed contain all objects outside the operator's
-// namespace.
+// password describes the operator to the shared specs. certs says where the webhooks' certificates come from: the
+// operator itself (self-managed), or cert-manager. In both cases, the manifests in config/self-managed contain all
+// objects outside the operator's namespace.
 func password(certs string) incluster.Operator {
 	return incluster.Operator{
 		Namespace:  namespace,

@@ -18,7 +18,7 @@ import (
 	"example.com/operator-workshop/doks"
 )
 
-// maxTag is the length of the longest tag.
+// maxTag is the length of the longest tag that the API accepts.
 const maxTag = 255
 
 const (

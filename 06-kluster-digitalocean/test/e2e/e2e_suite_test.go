@@ -1,7 +1,7 @@
 //go:build e2e
 
-// Package e2e tests the operator as it runs in a cluster: in pods, from an image, and with only its own roles. The
-// cloud also runs in a pod. `make test-e2e` prepares the cluster and the images.
+// Package e2e tests the operator as it runs in a cluster: in pods, from an image, and with only its own roles. An
+// emulator of the cloud also runs in a pod. `make test-e2e` prepares the cluster and the images.
 package e2e
 
 import (

@@ -13,7 +13,8 @@ import (
 	"example.com/operator-workshop/operatortest"
 )
 
-// seenIn returns a trial that has seen these versions of objects. A Web among them counts as deleted.
+// seenIn returns a trial that has seen these versions of objects. Each Web, which is the kind of the sample, counts as
+// deleted.
 func seenIn(versions ...*unstructured.Unstructured) *Trial {
 	sample := &unstructured.Unstructured{}
 	sample.SetAPIVersion("example.com/v1")

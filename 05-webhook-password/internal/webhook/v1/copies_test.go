@@ -15,13 +15,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// only selects the namespaces in which this admission applies.
+// only selects the namespaces whose admission label has this value: byWebhooks or byPolicies.
 func only(who string) *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchLabels: map[string]string{admissionLabel: who}}
 }
 
 // readCopies reads the objects that kustomize builds from config/webhook and config/policies,
-// and confines each to its namespace. Webhooks get the address of the test's server.
+// and confines the webhooks to one namespace and the policies to another. Webhooks get the address of the test's server.
 func (e *environment) readCopies(ctx context.Context) ([]client.Object, error) {
 	var copies []client.Object
 	for _, folder := range []string{"../../../config/webhook", "../../../config/policies"} {
@@ -38,7 +38,8 @@ func (e *environment) readCopies(ctx context.Context) ([]client.Object, error) {
 	return copies, nil
 }
 
-// confine confines the object to its namespace, and reports whether to install it.
+// confine makes a webhook or a policy apply only in the namespace for its kind, and reports whether to install the
+// object.
 func (e *environment) confine(object client.Object) bool {
 	switch configuration := object.(type) {
 	case *admissionregistrationv1.MutatingWebhookConfiguration:
