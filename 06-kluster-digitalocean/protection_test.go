@@ -204,9 +204,9 @@ func dieAfterRelease() func(http.RoundTripper) http.RoundTripper {
 	}
 }
 
-// terminating is a namespace that is deleted before the first spec; it contains a Kluster with a running cluster.
-// Kubernetes takes more than ten seconds to empty a namespace in which objects have finalizers, so the last spec checks
-// whether the namespace is gone.
+// terminating is a namespace that is deleted before the first spec, or "" if specs are chosen by label. The namespace
+// contains a Kluster with a running cluster. Kubernetes takes more than ten seconds to empty a namespace in which
+// objects have finalizers, so the last spec checks whether the namespace is gone.
 var terminating string
 
 // terminateNamespace creates and deletes that namespace.

@@ -135,7 +135,7 @@ func electing(options options) options {
 	return options
 }
 
-// leaseHolder returns the identity of the leader, or "" if there is none.
+// leaseHolder returns the identity of the leader, or "" if there is none or the Lease can't be read.
 func leaseHolder(ctx context.Context, namespace string) string {
 	lease := &coordinationv1.Lease{}
 	err := cluster.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: programName}, lease)

@@ -24,14 +24,14 @@ const (
 )
 
 const (
-	// pollInterval is how often pollsChildren polls.
+	// pollInterval is the interval at which pollsChildren and touchesAtPoll poll.
 	pollInterval = maxPause * 3 / 4
 	// firstRetry and lastRetry are the delays of backsOff after the first failure and after many. The fourth delay is longer
 	// than maxPause.
 	firstRetry, lastRetry = 300 * time.Millisecond, 4 * time.Second
 )
 
-// watchesChildren reports whether the operator learns of each change of its ConfigMaps.
+// watchesChildren reports whether the operator watches its ConfigMaps.
 func watchesChildren(flaw mutation) bool { return flaw != ignoresChildren && flaw != pollsChildren }
 
 // pace returns the options that say how soon an operator retries.

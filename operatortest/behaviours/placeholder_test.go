@@ -27,7 +27,7 @@ func placedOperator() operatortest.Operator {
 	name := operator.Children[0].Name
 	operator.Children[0].Name = func(gadget *unstructured.Unstructured) string {
 		if gadget.GetNamespace() == "" {
-			return "" // as for a CEL expression with object.metadata.namespace, if there is no namespace
+			return "" // as a CEL expression that reads object.metadata.namespace gives no name either
 		}
 		return name(gadget)
 	}

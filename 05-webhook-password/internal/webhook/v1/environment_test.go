@@ -39,8 +39,8 @@ const (
 	byNone         = "none"
 )
 
-// environment is a cluster with a namespace for the webhooks, one for the policies, and one without any admission.
-// It depends on no test framework, because a benchmark uses it, too.
+// environment is a cluster with a namespace for the webhooks, one for the policies, and one for neither. It depends on
+// no test framework, because a benchmark uses it, too.
 type environment struct {
 	testcluster.Cluster
 	// definition is the installed CRD, which contains the address of the webhook server, and its CA.
