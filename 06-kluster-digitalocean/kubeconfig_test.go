@@ -233,9 +233,9 @@ func TestFindKubeconfig(t *testing.T) {
 	tests := map[string]struct {
 		// cached is the Secret in the cache, and stored the one on the API server. Each is nil if there is none.
 		cached, stored *corev1.Secret
-		// refusal is the API server's response to a get request, or nil if it answers.
+		// refusal is the error of a get request, or nil if the API server answers it.
 		refusal error
-		// wantTaken means that the name is in use. wantError means any other error.
+		// wantTaken means that a Secret has the name, but the Kluster does not control it. wantError means any other error.
 		wantFound, wantTaken, wantError bool
 	}{
 		"there is none":                               {},

@@ -27,13 +27,13 @@ const (
 	inMetrics  = "the metrics"
 )
 
-// disclosures collects everything that the suite's operators have made visible, and the
-// secrets to search for in it. The zero value is ready to use.
+// disclosures collects the texts in these places, and the secrets to search for in them. The zero value is ready to
+// use.
 type disclosures struct {
 	mu sync.Mutex
 	// texts holds the visible texts of each place.
 	texts map[string][]string
-	// secrets maps each value in the Secrets that the operator has ever written to a description of the value.
+	// secrets maps each value to search for to a description of the value.
 	secrets map[string]string
 }
 

@@ -9,8 +9,8 @@ import (
 	secretv1 "example.com/operator-workshop/05-webhook-password/api/v1"
 )
 
-// FuzzGenerate tries any policy whose fields are in the range of the schema. Check must find a problem if and
-// only if no password can meet the policy. If one can, Generate must make such a password.
+// FuzzGenerate tries arbitrary policies whose fields are within the bounds of the schema. Check must find a problem if
+// and only if no password can meet the policy. If one can, Generate must make such a password.
 func FuzzGenerate(f *testing.F) {
 	for _, once := range []bool{false, true} {
 		f.Add(uint8(12), uint8(5), uint8(0), false, once, false)
