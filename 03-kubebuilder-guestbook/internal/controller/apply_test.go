@@ -27,7 +27,7 @@ func TestSettingsDigest(t *testing.T) {
 		faults  interceptor.Funcs
 		objects []client.Object
 		want    string
-		// wantBlocked is true if the status must report that there is no such ConfigMap.
+		// wantBlocked is true if the status must report that the ConfigMap does not exist.
 		wantBlocked bool
 		wantErr     error
 	}{

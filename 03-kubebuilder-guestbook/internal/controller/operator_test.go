@@ -68,7 +68,8 @@ var operator = operatortest.Operator{
 	Normalize: hidePodNames,
 }
 
-// hidePodNames removes the random names of the pods from the status, and keeps only how many there are.
+// hidePodNames replaces the active pod's random name in the status with a fixed text, and the names of the standby pods
+// with their number.
 func hidePodNames(object *unstructured.Unstructured) {
 	status, found := object.Object["status"].(map[string]any)
 	if !found || object.GetKind() != "Guestbook" {
