@@ -25,7 +25,7 @@ import (
 	"example.com/operator-workshop/controlplane/install"
 )
 
-// limit bounds most tests, and single waits in them. A control plane starts within seconds, but takes longer under load.
+// limit bounds most tests, and waits in them. A control plane starts within seconds, but takes longer under load.
 const limit = 4 * time.Minute
 
 // commandVariable makes the test binary run one command on a control plane. It contains a verb such as up and, unless

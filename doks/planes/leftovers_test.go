@@ -12,7 +12,7 @@ import (
 	"example.com/operator-workshop/internal/repo"
 )
 
-// fakeTools returns a folder with an empty file for each program of a control plane. These tests don't run the programs.
+// fakeTools returns a folder with an empty file for each program of a control plane. These tests don't run them.
 func fakeTools(t *testing.T) string {
 	t.Helper()
 	bin := t.TempDir()

@@ -31,8 +31,8 @@ func delegatingOperator(operator operatortest.Operator) operatortest.Operator {
 	return operator
 }
 
-// delegate creates the Widget if it is missing. It maintains the gadget's own ConfigMap only once the other operator has
-// made the Widget's.
+// delegate creates the Widget if it is missing. It maintains the gadget's own ConfigMap only once the other operator
+// has made the Widget's.
 func (r *gadgetReconciler) delegate(ctx context.Context, gadget *unstructured.Unstructured) error {
 	if err := r.begin(ctx, gadget); err != nil {
 		return err

@@ -164,8 +164,8 @@ var _ = Describe("the test kit", func() {
 	)
 })
 
-// catchesInTrial declares a spec that tries a broken operator in one trial. In the other trials, the operator's retries,
-// with their backoff, take longer than the kit waits for a broken operator.
+// catchesInTrial declares a spec that tries a broken operator in one trial. In the other trials, its retries, with
+// their backoff, take longer than the kit waits for a broken operator.
 func catchesInTrial(flaw mutation, id, message string) {
 	pooledIt("catches an operator that "+string(flaw), func(ctx context.Context, g Gomega) {
 		runner, err := trial.NewRunner(ctx, mutant{flaw: flaw}.operator(), cluster)

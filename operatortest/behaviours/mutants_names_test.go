@@ -15,8 +15,8 @@ import (
 	"example.com/operator-workshop/operatortest"
 )
 
-// hashesName makes different writes in each lifecycle, because each gadget has a different UID. So the kit finds none of
-// the writes that it has recorded, and can't kill the operator at them.
+// hashesName makes different writes in each lifecycle, because each gadget has a different UID. So the kit finds none
+// of the writes that it has recorded, and can't kill the operator at them.
 const hashesName mutation = "names its ConfigMap after a hash of the gadget's UID, and writes nothing else"
 
 // hashing describes the operator hashesName.

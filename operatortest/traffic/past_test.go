@@ -15,8 +15,8 @@ import (
 )
 
 // asked returns a client for an API server without objects, and a function that returns the query of the request that
-// has arrived since the function was last called, or nil if there was none. The API server can't answer a second request
-// before the function is called.
+// has arrived since the function was last called, or nil if there was none. The API server can't answer a second
+// request before the function is called.
 func asked(t *testing.T, tap *Tap) (kubernetes.Interface, func() url.Values) {
 	queries := make(chan url.Values, 1)
 	listening := httptest.NewServer(http.HandlerFunc(func(reply http.ResponseWriter, request *http.Request) {

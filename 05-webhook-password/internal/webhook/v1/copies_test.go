@@ -21,7 +21,8 @@ func only(who string) *metav1.LabelSelector {
 }
 
 // readCopies reads the objects that kustomize builds from config/webhook and config/policies,
-// and confines the webhooks to one namespace and the policies to another. Webhooks get the address of the test's server.
+// and confines the webhooks to one namespace and the policies to another. Webhooks get the address of the test's
+// server.
 func (e *environment) readCopies(ctx context.Context) ([]client.Object, error) {
 	var copies []client.Object
 	for _, folder := range []string{"../../../config/webhook", "../../../config/policies"} {
