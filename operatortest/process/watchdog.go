@@ -38,7 +38,7 @@ func (w *watchdog) guard(group int) {
 	_, _ = fmt.Fprintln(w.leash, group) // an error means that something killed the watchdog
 }
 
-// dismiss ends the watchdog without killing anything.
+// dismiss ends the watchdog before it can kill the group.
 func (w *watchdog) dismiss() {
 	_ = w.command.Process.Kill()
 	_ = w.command.Wait()
