@@ -24,7 +24,7 @@ var operator = operatortest.Operator{
 		Kind:    corev1.SchemeGroupVersion.WithKind("ConfigMap"),
 		Name:    func(greeting *unstructured.Unstructured) string { return greeting.GetName() + "-text" },
 		Drift:   map[string]string{"another text": `{"data":{"text":"Go away"}}`, "no text": `{"data":{"text":null}}`},
-		Foreign: map[string]string{"a key of someone else": `{"data":{"mood":"good"}}`},
+		Foreign: map[string]string{"someone else's key": `{"data":{"mood":"good"}}`},
 	}},
 	MaxWrites: 2, // the ConfigMap, the status
 	Values:    map[string][]any{"spec.name": {"Ada", "Grace"}},

@@ -46,7 +46,7 @@ func gadgetOperator(mutation mutation) operatortest.Operator {
 				return name
 			},
 			Drift:   map[string]string{"another size": `{"data":{"size":"99"}}`},
-			Foreign: map[string]string{"a key of someone else": `{"data":{"theirs":"kept"}}`},
+			Foreign: map[string]string{"someone else's key": `{"data":{"theirs":"kept"}}`},
 		}},
 		MaxWrites: 3, // for the finalizer, the ConfigMap and the status
 		Values:    map[string][]any{"spec.configMapName": {"settings", "options", "tuning"}},

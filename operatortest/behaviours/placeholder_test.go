@@ -32,7 +32,7 @@ func placedOperator() operatortest.Operator {
 		return name(gadget)
 	}
 	operator.Children[0].Drift = map[string]string{"another size": `{"data":{"size":"{{.Namespace}}"}}`}
-	operator.Children[0].Foreign = map[string]string{"a key of someone else": `{"data":{"in.{{.Namespace}}":"{{.Namespace}}"}}`}
+	operator.Children[0].Foreign = map[string]string{"someone else's key": `{"data":{"in.{{.Namespace}}":"{{.Namespace}}"}}`}
 	operator.Children[0].Applied = map[string]string{"an annotation": `{"metadata":{"annotations":{"someone-else.example.com/in":"{{.Namespace}}"}}}`}
 	operator.Unmeetable[0].Patch = `{"spec":{"configMapName":"taken-{{.Namespace}}"}}`
 	operator.Unmeetable[0].Prepare = func(ctx context.Context, writer client.Client, namespace string) error {
