@@ -78,7 +78,7 @@ type MemcachedSpec struct {
 	// +kubebuilder:default=64
 	// +kubebuilder:validation:Minimum=8
 	// +kubebuilder:validation:Maximum=65536
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Memory in MB",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number"}
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Memory in MiB",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number"}
 	MemoryMegabytes int32 `json:"memoryMegabytes,omitempty"`
 
 	// Image is the container image, with a tag, a digest, both or neither. The operator has a default.
