@@ -52,10 +52,10 @@ func differences(one, other any, pointer string) []string {
 		return found
 	}
 	items, areItems := one.([]any)
-	otherItems, _ := other.([]any)
+	otherItems, areOtherItems := other.([]any)
 	// Removing an item shifts the indices of those after it. So return a pointer to the whole list, unless both lists have
 	// the same length and contain only objects.
-	if !areItems || len(items) != len(otherItems) || !areObjects(items) || !areObjects(otherItems) {
+	if !areItems || !areOtherItems || len(items) != len(otherItems) || !areObjects(items) || !areObjects(otherItems) {
 		return []string{pointer}
 	}
 	for i := range items {

@@ -46,6 +46,7 @@ func TestDifferences(t *testing.T) {
 		"a field of an item":            {"{list: [{a: 1}, {a: 2}]}", "{list: [{a: 1}, {a: 3}]}", []string{"/list/1/a"}},
 		"an item that is a plain value": {"{list: [a, b]}", "{list: [a, c]}", []string{"/list"}},
 		"lists of two lengths":          {"{list: [{a: 1}]}", "{list: []}", []string{"/list"}},
+		"an empty list and no list":     {"{list: []}", "{a: 1}", []string{"/a", "/list"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
