@@ -27,7 +27,7 @@ import (
 
 var depotKind = gadgetKind.GroupVersion().WithKind("Depot")
 
-// sizeAnnotation is the annotation in which a Depot's children record the size and the colour from its spec.
+// sizeAnnotation is the annotation of a Depot's children that contains the size and the colour from the Depot's spec.
 const sizeAnnotation = "test.example.com/size"
 
 // depotReconciler is a correct operator for a cluster-scoped kind: for each Depot, it maintains a ClusterRole, and a

@@ -86,8 +86,9 @@ func collide(ctx context.Context, runner *trial.Runner, collision collisionCase,
 	})
 }
 
-// collisionCases returns the cases for the sample's children whose names are not generated. For a retained child, the
-// other object always has a controller: without one, an earlier resource may have left it, so the operator may use it.
+// collisionCases returns the cases for the sample's children whose names are not generated. For a retained child,
+// someone else's object always has a controller: an object without one may be left from an earlier resource, so the
+// operator may use it.
 func collisionCases(ctx context.Context, runner *trial.Runner) (cases []collisionCase, err error) {
 	err = runner.Reference(ctx, "the children of the sample", func(ctx context.Context, t *trial.Trial) error {
 		resource := runner.Resource(nil)

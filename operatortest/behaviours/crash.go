@@ -74,8 +74,8 @@ func crashAround(ctx context.Context, runner *trial.Runner, life *lifecycle, tar
 // tryFunc is one of the Runner's ways to run an experiment.
 type tryFunc func(ctx context.Context, name string, experiment func(context.Context, *trial.Trial) error) error
 
-// playCrashes plays a lifecycle in which each operator encounters one crash point, and an operator without one
-// finishes the work.
+// playCrashes plays a lifecycle. Each operator has the next crash point, or none after the last point; when an operator
+// is killed, another one continues the work.
 func playCrashes(ctx context.Context, try tryFunc, life *lifecycle, name string, points ...*crashPoint) error {
 	return try(ctx, name, func(ctx context.Context, t *trial.Trial) error {
 		operators := &supervisor{Trial: t, crashPoints: slices.Clone(points)}

@@ -46,8 +46,8 @@ type crashPoint struct {
 }
 
 // attach makes the crash point watch the next operator's writes to the API server. If Operator.External is an
-// Interrupter, the crash point also watches the calls that change something there, and attach sets operators.restore to
-// the function that ends these interruptions.
+// Interrupter, the crash point also watches the calls that change something there, until the function that attach
+// assigns to operators.restore is called.
 func (p *crashPoint) attach(operators *supervisor, tap *traffic.Tap) {
 	p.tap, p.namespace = tap, operators.Namespace
 	tap.SetRule(p.decide)

@@ -24,7 +24,7 @@
 //	early-deletion   a resource that is deleted while it is being created leaves nothing behind
 //	namespace        a namespace that is deleted as a whole becomes empty, and nothing is left outside Kubernetes
 //	neighbours       two resources don't touch each other's children and pods, whether they are in one namespace or
-//	                 have one name in two namespaces
+//	                 have the same name in two namespaces
 //	crash            after a kill before or after any of its writes, a restarted operator reaches the same state
 //	faults           conflicts, throttling, errors, timeouts and lost replies, at the operator's first requests and at
 //	                 some later writes, only delay the operator, and so do broken watches; it may exit with an error
@@ -58,7 +58,7 @@
 // Names of cluster-scoped objects contain the name of the trial's namespace. The operator's lists and watches of
 // cluster-scoped custom resources select those of its trial.
 //
-// Final states are compared as a whole: all resources and children in the namespace, and what exists outside
+// Final states are compared as a whole: all resources and children of the trial, and what exists outside
 // Kubernetes. The comparison ignores the children's status, most of the metadata, the namespace's name, UIDs, the
 // conditions' lastTransitionTime, and objects that a child controls. [operatortest.Operator.Normalize] removes anything
 // else that differs between runs.

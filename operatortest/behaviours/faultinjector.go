@@ -84,7 +84,8 @@ func (p *phase) count(key string) int {
 
 // fails reports whether a request must fail: the first read of each kind (see [traffic.Request.Kind]), the first
 // failuresPerKind writes of each kind, and then one later write to each object, for up to laterFailures objects. The
-// later write must not be the retry of a failed one. Each Event is a different object, so only the first Events fail.
+// later write must not be the retry of a failed one. Of the Events, only the first fail: most are new objects, so the
+// later ones would soon use up laterFailures.
 func (p *phase) fails(request traffic.Request) bool {
 	nth := p.count(request.Kind())
 	if !request.IsWrite() {

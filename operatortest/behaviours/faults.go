@@ -21,8 +21,8 @@ const (
 	// failuresPerKind is how many of the first writes of each kind, such as "create configmaps", fail in each phase of a
 	// lifecycle. Of the reads, only the first of each kind fails, because informers wait longer before they retry.
 	failuresPerKind = 2
-	// laterFailures is how many more writes fail at most in each phase, each to another object. The number is small,
-	// because an operator waits twice as long after each failure.
+	// laterFailures is how many more writes fail at most in each phase, each to a different object. The number is
+	// small, because an operator waits twice as long after each failure.
 	laterFailures = 3
 	// maxRestarts bounds how often an operator may exit before its first write because a request that it needs fails.
 	// Kubernetes would restart it, and so does the kit.

@@ -17,8 +17,8 @@ const (
 	// that starts before the cache shows the previous reconcile's last write gets one such conflict, and is right to
 	// retry.
 	maxConflicts = 1
-	// conflictTries is how many trials in a row must have more conflicts before the behaviour fails. On a busy machine, the
-	// cache may lag behind several retries in one trial; an operator that causes conflicts does so in each.
+	// conflictTries is how many trials in a row must exceed maxConflicts before the behaviour fails. On a busy machine,
+	// the cache may lag behind several retries in one trial; an operator that causes conflicts does so in each.
 	conflictTries = 3
 )
 

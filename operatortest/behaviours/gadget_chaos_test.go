@@ -20,7 +20,7 @@ import (
 const (
 	// nameAnnotation is the annotation in which namesAnew records the name of a gadget's ConfigMap.
 	nameAnnotation = "test.example.com/config-map"
-	// orderAnnotation is the annotation in which ordersAnew records that it has ordered.
+	// orderAnnotation is the annotation in which ordersAnew records that it has ordered a parcel.
 	orderAnnotation = "test.example.com/ordered"
 )
 

@@ -18,7 +18,8 @@ import (
 	"example.com/operator-workshop/operatortest/internal/trial"
 )
 
-// delegates is a correct operator whose child is a custom resource. Another operator makes a ConfigMap for that child.
+// delegates is a correct operator one of whose children is a custom resource. Another operator makes a ConfigMap for
+// that child.
 const delegates mutation = "makes a Widget for each gadget, and waits until another operator has made the Widget's ConfigMap"
 
 // delegated is the label of the Widgets that the other operator serves.

@@ -17,8 +17,8 @@ import (
 const missing = "-is-missing"
 
 // danglingReferences returns trials in which the spec names an object that does not exist. The sample shows which
-// fields name an object: those whose value is the name of an object that Operator.Prepare creates. Fields that are
-// immutable or keep the sample's value don't count, because the spec is corrected later.
+// fields name an object: those whose value is the name of an object that Operator.Prepare creates. Immutable fields
+// don't count, because the spec is corrected later; nor do those in Operator.Fixed, which keep the sample's value.
 func danglingReferences(ctx context.Context, runner *trial.Runner) ([]trial.Case, error) {
 	kept := below(slices.AppendSeq(slices.Clone(runner.Operator.Immutable), maps.Keys(runner.Operator.Fixed)), "spec")
 	var cases []trial.Case

@@ -53,7 +53,7 @@ func besideOperator(flaw mutation, operator operatortest.Operator) operatortest.
 
 func besideName(gadget *unstructured.Unstructured) string { return gadget.GetName() + "-beside" }
 
-// keepBeside maintains the second ConfigMap, and then does what the reference operator does.
+// keepBeside does what the reference operator does. Before the ConfigMap, it also maintains the second one.
 func (r *gadgetReconciler) keepBeside(ctx context.Context, gadget *unstructured.Unstructured) error {
 	if err := r.begin(ctx, gadget); err != nil {
 		return err

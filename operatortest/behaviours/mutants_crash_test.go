@@ -76,7 +76,7 @@ func (r *gadgetReconciler) noteStart(ctx context.Context, gadget *unstructured.U
 	return errors.Join(err, r.Patch(ctx, note, client.MergeFrom(before)))
 }
 
-// insure changes the external system in a single call, which the kit can't interrupt.
+// insure changes the warehouse without calling change, so the kit can't interrupt it.
 func (w *warehouse) insure(gadget *unstructured.Unstructured) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -9,9 +9,9 @@ import (
 	"example.com/operator-workshop/operatortest/internal/trial"
 )
 
-// Deleting a namespace deletes everything in it: the resource, its children, the Secret that the resource names, Roles.
-// Apart from the pods, which go first, the order is undefined. Nothing can be created in the namespace any more (403,
-// NamespaceTerminating).
+// Deleting a namespace deletes everything in it, such as the resource, its children, Secrets that its spec names, and
+// Roles. Apart from the pods, which go first, the order is undefined. Nothing can be created in the namespace any more
+// (403, NamespaceTerminating).
 var namespaceDeletion = behaviour{
 	name:    "namespace",
 	promise: "does not block the deletion of a whole namespace",

@@ -71,5 +71,6 @@ var errNoLog = fmt.Errorf("%w, because the kit has seen no line of the operator'
 // secretsLog is the part of the behaviour that an operator without a log can leave out.
 const secretsLog = "secrets/log"
 
-// secretsPart is the prefix of the behaviour's parts that can be left out: keys of Secrets.
+// secretsPart is the prefix of a part for one key of Secrets, such as "secrets/host": if an operator leaves it out, the
+// key's values may appear anywhere.
 const secretsPart = "secrets/"

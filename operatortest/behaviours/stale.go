@@ -19,7 +19,7 @@ import (
 // An operator relies on its caches, which can always lag behind. The cases cover three ways in which this can mislead
 // the operator. They are from the paper on Sieve (OSDI 2022):
 //   - an intermediate state: the operator has done a part of its work, and does not see that yet;
-//   - a stale state: someone has changed an object since, and the operator sees the old version;
+//   - a stale state: someone has changed an object, and the operator still sees the old version;
 //   - an unobserved state: something came and went, and the operator sees only what followed.
 //
 // Only the operator's watches are held back. Its other reads from the API server are up to date.
@@ -80,7 +80,7 @@ func newStaleSetup(ctx context.Context, runner *trial.Runner) (*staleSetup, erro
 	return found, expectEffect(runner, found.change, found.made, found.changed)
 }
 
-// isReplaceable reports whether the operator must leave alone an object without a controller that replaces the child.
+// isReplaceable reports whether the operator must leave alone an object that replaces the child and has no controller.
 // A child with a generated name can't be replaced: the operator would make one with another name. An object that
 // replaces a retained child may be one that an earlier resource has left, so the operator may use it.
 func isReplaceable(child operatortest.Child) bool { return !child.Generated && !child.Retained }
@@ -137,13 +137,13 @@ func (b *staleTrial) begin(ctx context.Context) error {
 	return err
 }
 
-// waitStill waits until the operator is done, so that a wrong operator has time to do harm.
+// waitStill waits until the operator is done, so that a broken operator has time to do harm.
 func (b *staleTrial) waitStill(ctx context.Context) error {
 	return b.untilStill(ctx, "the operator to keep running", func(context.Context) error { return nil })
 }
 
 // untilStill checks a condition until the operator is done. A correct operator may keep retrying what the API server
-// refuses because of the stale cache, so untilStill ends after some checks.
+// refuses because of the stale cache, so untilStill also ends after a fixed number of checks.
 func (b *staleTrial) untilStill(ctx context.Context, what string, condition func(context.Context) error) error {
 	var stillness trial.Stillness
 	left := 10 * int(trial.Quiet/testcluster.PollInterval)

@@ -91,7 +91,8 @@ func (t *traveller) travel(ctx context.Context, past journey) error {
 	if !slices.ContainsFunc(tap.Requests(), func(request traffic.Request) bool { return request.Past != "" }) {
 		t.NotTried = "the operator requests nothing that an API server may answer from its cache, so it saw only the present"
 	}
-	// An operator that saw a current child and an old spec could not tell that they don't belong together.
+	// An operator that saw a current child and an old spec could not tell that they don't belong together, so the
+	// children's watches catch up last.
 	catchUp()
 	if err := t.WaitSynced(ctx, t.operator); err != nil {
 		return err

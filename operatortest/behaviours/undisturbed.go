@@ -9,7 +9,7 @@ import (
 	"example.com/operator-workshop/operatortest/internal/trial"
 )
 
-// maxAlternatives bounds how many other changes of the spec are tried after the first one has failed.
+// maxAlternatives is how many specs alternatives returns at most.
 const maxAlternatives = 3
 
 // undisturbedLife is a lifecycle that succeeds if nothing interferes, with the operator's writes in it.
@@ -100,8 +100,8 @@ func changeUndisturbed(ctx context.Context, runner *trial.Runner, spec map[strin
 }
 
 // alternatives tries out a change of each field of the sample, one field at a time. If some of these changes fail and
-// others succeed, it returns up to maxAlternatives specs with only the other fields changed: first all of them, and
-// then one at a time. Otherwise it returns none. If inPlace is true, the children keep their names.
+// others succeed, it returns up to maxAlternatives specs that change only fields whose changes succeed: first all of
+// them, and then one at a time. Otherwise it returns none. If inPlace is true, the children keep their names.
 func alternatives(ctx context.Context, runner *trial.Runner, inPlace bool) ([]map[string]any, error) {
 	known, err := runner.Specs(ctx)
 	if err != nil {
