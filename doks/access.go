@@ -59,8 +59,8 @@ func (s *stubAccess) make(now time.Time, lifetime time.Duration) Access {
 	return Access{CertificateAuthority: s.authority, Token: "stub-" + uuid.NewString(), ExpiresAt: now.Add(lifetime)}
 }
 
-// grantAccess replies with fresh credentials. A cluster has none before it is running, and none once its deletion has
-// been requested.
+// grantAccess replies with fresh credentials. A cluster has none before it has an endpoint, and none once its deletion
+// has been requested.
 func (e *Emulator) grantAccess(x *exchange, present func(*cluster, Access) reply) reply {
 	found := e.account.find(x.ids["cluster"])
 	if found == nil || found.Endpoint == "" || found.isBeingDeleted() {

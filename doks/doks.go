@@ -2,8 +2,8 @@
 // client against it, and inject faults, without an account, a bill or a network.
 //
 // An [Emulator] is an http.Handler. It keeps everything in memory, and the clusters also in a file if you name one. A
-// test can provide its own clock. Clusters and nodes change state by that clock when a request looks at them, so
-// nothing runs in the background unless [Planes] make control planes for the clusters.
+// test can provide its own clock. Clusters and nodes change state by the emulator's clock when a request looks at them,
+// so nothing runs in the background unless [Planes] make control planes for the clusters.
 //
 //	cloud, err := doks.New(doks.Options{Tokens: []string{"secret"}})
 //	server := httptest.NewServer(cloud)

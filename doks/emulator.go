@@ -54,7 +54,7 @@ type Call struct {
 // interrupted concurrently.
 type Interrupter func(Call) (end func() error, err error)
 
-// New makes an Emulator. With a state file, it continues where the last Emulator with that file stopped.
+// New makes an Emulator. With a state file, it starts with the clusters that the last Emulator with that file had.
 func New(options Options) (*Emulator, error) {
 	options, err := options.complete()
 	if err != nil {

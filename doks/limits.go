@@ -11,7 +11,7 @@ import (
 // officialHourly is DigitalOcean's limit per hour. The emulator reports it if it has no hourly limit of its own.
 const officialHourly = 5000
 
-// limits counts the requests of each caller over the last hour.
+// limits counts the requests of each caller over the last hour, if there is a limit.
 type limits struct {
 	perMinute, perHour int
 
@@ -28,11 +28,12 @@ type budget struct {
 	limit, remaining int
 	reset            time.Time
 	exceeded         bool
-	// retryAfter is set for the limit per minute only: the limit per hour has no such header.
+	// retryAfter is set only if the limit per minute is exceeded: for the limit per hour, there is no Retry-After header.
 	retryAfter time.Duration
 }
 
-// count takes a request off the caller's budget, unless the request exceeds a limit, and returns the budget.
+// count takes a request off the caller's budget, unless there is no limit or the request exceeds one, and returns the
+// budget.
 func (l *limits) count(name string, now time.Time) budget {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -75,7 +76,7 @@ func (b budget) set(header http.Header) {
 	header.Set("ratelimit-reset", strconv.FormatInt(b.reset.Unix(), 10))
 }
 
-// seconds returns the duration in seconds, rounded up: a client that waits that long is not refused again.
+// seconds returns the duration in seconds, rounded up, so that a client that waits that long does not return too early.
 func seconds(d time.Duration) string {
 	return strconv.Itoa(int((d + time.Second - 1) / time.Second))
 }

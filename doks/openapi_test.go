@@ -178,7 +178,7 @@ func checkContent(expected *openapi3.Response, kind string, content []byte) erro
 	return media.Schema.Value.VisitJSON(value, openapi3.MultiErrors(), openapi3.VisitAsResponse(), openapi3.EnableFormatValidation())
 }
 
-// find looks up the request's operation by its path.
+// find looks up the request's operation by path and method.
 func (a *agreement) find(request *http.Request) (string, *openapi3.Operation) {
 	parts := strings.Split(request.URL.Path, "/")
 	for path, item := range a.document.Paths.Map() {

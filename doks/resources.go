@@ -80,8 +80,8 @@ func (e *Emulator) listResources(x *exchange) reply {
 	return reply{status: http.StatusOK, body: found.Resources.with(Resources{})}
 }
 
-// deleteSelective deletes a cluster and the selected resources. If a deletion has already started, it changes nothing:
-// a repeated request must not fail because the first one has removed the resources.
+// deleteSelective deletes a cluster and the selected resources. If a deletion has already started, it changes nothing
+// and succeeds: otherwise a repeated request would fail, because the first one has removed the resources.
 func (e *Emulator) deleteSelective(x *exchange) reply {
 	var wanted selection
 	if refused, ok := x.decode(&wanted); !ok {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// The names of the operations that are used more than once.
+// Operation names that are used more than once.
 const (
 	createCluster = "create cluster"
 	deleteCluster = "delete cluster"
@@ -24,7 +24,7 @@ type route struct {
 
 const (
 	basePath = "/v2/"
-	// kubernetes is the prefix of the patterns of all calls about clusters.
+	// kubernetes begins every pattern except for accountPattern.
 	kubernetes = "kubernetes/"
 )
 

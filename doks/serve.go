@@ -110,7 +110,7 @@ func (e *Emulator) carryOut(x *exchange) reply {
 	return done
 }
 
-// apply runs the call of the request, while no other request can take effect.
+// apply carries out the requested call, while no other request can take effect.
 func (e *Emulator) apply(x *exchange) reply {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -130,7 +130,7 @@ func (l *lab) create(name string, nodes int) *godo.KubernetesCluster {
 	return made
 }
 
-// createRunning makes a cluster, and moves the clock until the cluster and its nodes are running.
+// createRunning makes a cluster, and moves the clock far enough for the cluster and its nodes to be running.
 func (l *lab) createRunning(name string, nodes int) *godo.KubernetesCluster {
 	l.Helper()
 	made := l.create(name, nodes)
