@@ -28,7 +28,7 @@ type budget struct {
 	limit, remaining int
 	reset            time.Time
 	exceeded         bool
-	// retryAfter is set only if the limit per minute is exceeded: for the limit per hour, there is no Retry-After header.
+	// retryAfter is set only if the limit per minute is exceeded: the limit per hour has no Retry-After header.
 	retryAfter time.Duration
 }
 

@@ -24,8 +24,8 @@ import (
 )
 
 const (
-	// maxEvents is how many events may wait to be written. Events beyond that are dropped: the status contains the same
-	// information.
+	// maxEvents is how many events may wait to be written. Events beyond that are dropped: what matters is also in the
+	// status of their objects.
 	maxEvents = 1000
 	// maxSeries is how many series the recorder remembers.
 	maxSeries = 4096

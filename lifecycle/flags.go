@@ -28,9 +28,9 @@ type Flags struct {
 // AddFlags adds the flags to a set, and klog's flag -v.
 func (f *Flags) AddFlags(set *flag.FlagSet) {
 	set.StringVar(&f.Kubeconfig, "kubeconfig", "", "`file` that names the cluster; without it $KUBECONFIG, or the cluster of this pod")
-	// By default, the client has no limit: the API server's priority and fairness divides the capacity among all clients,
-	// and knows the load. With client-go's default of 5 requests per second, 100 resources with two requests each take
-	// about 40 s.
+	// By default, the client has no limit: the API server, which knows its own load, divides its capacity among all
+	// clients (API Priority and Fairness). With client-go's default of 5 requests per second, 100 resources with two
+	// requests each take about 40 s.
 	set.Float64Var(&f.QPS, "kube-api-qps", -1, "requests per second to the API server; negative is no limit")
 	set.IntVar(&f.Burst, "kube-api-burst", -1, "how many requests can be sent at once, if --kube-api-qps sets a limit")
 	set.BoolVar(&f.Version, "version", false, "print the version and exit")

@@ -88,7 +88,7 @@ func (o *Options) Validate() error {
 }
 
 func (o LeaderElection) validate() error {
-	// The Lease stores whole seconds: 1.9 s would tell the other replicas 1 s.
+	// The Lease stores whole seconds: the other replicas would read 1.9 s as 1 s.
 	if o.LeaseDuration < time.Second || o.LeaseDuration%time.Second != 0 {
 		return fmt.Errorf("--leader-election-lease-duration=%s: give whole seconds, at least 1s", o.LeaseDuration)
 	}

@@ -34,8 +34,8 @@ const (
 // The manager's client reads from the cache, and a read waits until the cache contains the client's own writes.
 // Otherwise a reconcile right after a write could work from the state before that write, and the reconcile's next write
 // could be rejected and retried. Waiting only avoids such conflicts, and correctness must not depend on it: in
-// controller-runtime v0.25.2 the option is experimental, and it can't wait for a cache of several namespaces, which has
-// an informer for each.
+// controller-runtime v0.25.2 EnableReadYourWritesConsistency is experimental, and a read can't wait for a cache of
+// several namespaces, which has an informer for each.
 func (o *Options) ForManager(ctx context.Context, setup ctrl.Options) ctrl.Options {
 	setup.Cache.DefaultNamespaces = o.cachedNamespaces()
 	setup.Cache.DefaultTransform = cache.TransformStripManagedFields()

@@ -87,8 +87,8 @@ type File struct {
 	// Drains means that the operator finishes the queued work and writes its Events before it exits. controller-runtime's
 	// manager does neither.
 	Drains bool `json:"drains,omitempty"`
-	// Values are sensible values of spec fields, by paths such as spec.image, spec.pools[].size or spec.labels.*. Without
-	// them, the kit generates values from the field's schema.
+	// Values are sensible values of spec fields, by paths such as spec.image, spec.pools[].size or spec.labels.*. For a
+	// field without them, the kit generates values from the field's schema.
 	Values map[string][]any `json:"values,omitempty"`
 	// Ascending lists the paths of fields that can only increase, such as a version: the API server accepts only values that
 	// come after the current one in the field's Values.

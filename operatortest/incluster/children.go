@@ -90,7 +90,7 @@ func describeCollision(o Operator) {
 	}, ginkgo.SpecTimeout(Timeout))
 }
 
-// content returns the fields of someone else's object that the operator must leave alone.
+// content returns those fields of someone else's object that the operator must leave alone.
 func (o Operator) content(ctx context.Context, object string) string {
 	ginkgo.GinkgoHelper()
 	return Field(ctx, o.Trial, object, "{.metadata.uid} {.metadata.labels} {.metadata.ownerReferences} {.metadata.finalizers} {.spec} {.data}")
