@@ -48,9 +48,9 @@ type Operator struct {
 	// trial is dead. If ServesWebhooks is false, the suite itself must serve the cluster's webhooks, if there are any. The
 	// same is true of a suite that calls behaviours.DescribeSchema, which runs no operator.
 	ServesWebhooks bool
-	// WebhooksOnly means that Run starts no controllers if [WebhookServer.Only] is true. That operator may then read all
-	// namespaces, so its webhooks can look up other objects of a trial. Otherwise it sees only its own namespace, which is
-	// empty, so that it doesn't reconcile the resources of the trials.
+	// WebhooksOnly means that Run starts no controllers if [WebhookServer.Only] is true. The operator that serves the
+	// webhooks may then read all namespaces, so its webhooks can look up other objects of a trial. Otherwise it sees only
+	// its own namespace, which is empty, so that it doesn't reconcile the resources of the trials.
 	WebhooksOnly bool
 	// Roles are files with the operator's Roles and ClusterRoles. The operator runs with these permissions and no
 	// others. A Role applies in the namespace of each trial, which also contains the Lease. If Roles is empty, the
@@ -120,11 +120,11 @@ type Operator struct {
 	//	collision/event               the operator reports a name conflict only with a condition, without an Event
 	//	misoperation/report           the operator reports what it can't do only in its log, not in the status or an Event
 	//	misoperation/pods             the status describes the children themselves, whether or not their pods are running
-	//	update/PATH                   a field that has no effect until later
-	//	secrets/KEY                   a key in Secrets whose value is not confidential, such as "secrets/host"
+	//	update/PATH                   the field with this path has no effect until later
+	//	secrets/KEY                   the value of this key in Secrets is not confidential, as in "secrets/host"
 	//	secrets/log                   the operator logs nothing
-	//	growth/memory                 a bounded cache that the kit's objects don't fill, or a suite that keeps objects
-	//	least-privilege/VERB RESOURCE a permission that no trial makes the operator use, such as
+	//	growth/memory                 the kit's objects don't fill a bounded cache, or the suite itself keeps objects
+	//	least-privilege/VERB RESOURCE no trial makes the operator use this permission, as in
 	//	                              "least-privilege/create tokenreviews.authentication.k8s.io"; the verb * stands for all
 	//	                              verbs, for the resource's subresources, too
 	LeftOut map[string]string
@@ -158,10 +158,10 @@ type Operator struct {
 
 // RunOptions tells an operator how the kit wants it to run.
 type RunOptions struct {
-	// Namespace is the only namespace that the operator may read and write. In a trial that [Operator.AllNamespaces] permits,
-	// and for an operator that serves [Operator.WebhooksOnly], it is empty, which means all namespaces. The name of a
-	// cluster-scoped child must contain the resource's name or namespace. If the custom resources are cluster-scoped, the
-	// operator lists and watches only those of its trial.
+	// Namespace is the only namespace that the operator may read and write. In a trial that [Operator.AllNamespaces]
+	// permits, and for the operator that only serves webhooks (see [Operator.WebhooksOnly]), it is empty, which means all
+	// namespaces. The name of a cluster-scoped child must contain the resource's name or namespace. If the custom
+	// resources are cluster-scoped, the operator lists and watches only those of its trial.
 	Namespace string
 	// Resync is how often the informers pass all objects to the handlers again. Zero means the operator's default.
 	Resync time.Duration
@@ -184,7 +184,8 @@ type WebhookServer struct {
 	// CertDir is a folder with a certificate for that address: tls.crt and tls.key.
 	CertDir string
 	// Only means that this operator's webhooks are those that the API server calls, and that it has nothing to reconcile.
-	// If [Operator.WebhooksOnly] is true, it must start no controllers then, and [RunOptions.Namespace] is empty.
+	// If [Operator.WebhooksOnly] is also true, the operator must start no controllers, and [RunOptions.Namespace] is
+	// empty.
 	Only bool
 }
 
@@ -216,22 +217,22 @@ type Child struct {
 	Unowned bool
 	// Retained means that the child outlives the resource on purpose, as a PersistentVolumeClaim may. It has no owner
 	// reference, or the operator removes the reference before the resource is gone. After the resource's deletion, the same
-	// object must still exist. If the resource no longer should have the child because its spec was changed, the child may
+	// object must still exist. If the resource should no longer have the child because its spec was changed, the child may
 	// stay, too. An object that has the child's name and no controller counts as one that an earlier resource has left, so
 	// the operator may use it.
 	Retained bool
 	// Drift contains JSON merge patches that the operator must undo; each key says what its patch does. Each patch must
-	// change the child, and the operator must give each changed field another value; this is checked before Normalize.
+	// change the child. Afterwards, no changed field may keep what the patch gave it, even if Normalize ignores the field.
 	Drift map[string]string
 	// Foreign contains JSON merge patches to fields that belong to others; the operator must leave these fields alone.
 	// A label and an annotation are always tried.
 	Foreign map[string]string
 	// Applied contains parts of the child, as JSON, that others add by server-side apply and the operator must leave
 	// alone; each key describes its part. An example is a sidecar,
-	// {"spec":{"template":{"spec":{"containers":[{"name":"proxy","image":"proxy:1"}]}}}}. The API server merges lists
-	// by their keys. Unless LeftOut names them, the kit also tries an annotation of the pod template and a variable of the
-	// template's first container for a Deployment, StatefulSet, DaemonSet or CronJob, and a reference to a Secret for a
-	// ServiceAccount.
+	// {"spec":{"template":{"spec":{"containers":[{"name":"proxy","image":"proxy:1"}]}}}}. The API server merges a list
+	// whose items have a key, such as a container's name, by that key. Unless LeftOut names them, the kit also tries an
+	// annotation of the pod template and a variable of the template's first container for a Deployment, StatefulSet,
+	// DaemonSet or CronJob, and a reference to a Secret for a ServiceAccount.
 	Applied map[string]string
 }
 

@@ -23,8 +23,8 @@ type Operator struct {
 	Resources string
 	// Trial is the namespace of the specs' resources. The specs create it and delete it.
 	Trial string
-	// Prepare contains the arguments of kubectl that create what else the resources need. It is nil if they need
-	// nothing else.
+	// Prepare contains the arguments of the kubectl command that creates what else the resources need. It is nil if they
+	// need nothing else.
 	Prepare []string
 	// Samples contains the arguments of kubectl that name the sample resources, such as --kustomize=config/samples.
 	Samples []string
@@ -61,7 +61,7 @@ type Drift struct {
 	Patch, Field string
 }
 
-// Collision is a name conflict: the name is taken before the operator needs it.
+// Collision is a name conflict: another object already has the name that the operator needs for a child.
 type Collision struct {
 	// Foreign contains the arguments of `kubectl create` for the object that takes the name, such as deployment taken
 	// --image=….

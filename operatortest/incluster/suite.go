@@ -17,7 +17,7 @@ import (
 const (
 	// logsVariable names the folder for logs, events and objects after a failed spec.
 	logsVariable = "E2E_LOGS"
-	// keepVariable, if not empty, keeps the cluster as it is after a failure.
+	// keepVariable, if its value is not empty, keeps the cluster as it is after a failure.
 	keepVariable = "KEEP"
 )
 

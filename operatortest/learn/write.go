@@ -59,7 +59,7 @@ func (c child) Name() string {
 	return c.name[0]
 }
 
-// Fits returns the expressions after the likeliest one that give the same name, without the name itself.
+// Fits returns all expressions for the child's name except the likeliest one and the literal name.
 func (c child) Fits() string {
 	expressions := c.expressions()
 	if len(expressions) == 0 {
@@ -80,7 +80,7 @@ func (c child) expressions() []string {
 	return slices.DeleteFunc(slices.Clone(c.name), isName)
 }
 
-// Lacks reports whether the child could have a controller reference to its resource, and no object controls it.
+// Lacks reports whether no object controls the child, although it could have a controller reference to its resource.
 func (c child) Lacks() bool {
 	return !c.above && !slices.ContainsFunc(c.first.GetOwnerReferences(), func(owner metav1.OwnerReference) bool { return owner.Controller != nil && *owner.Controller })
 }

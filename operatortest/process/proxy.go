@@ -126,7 +126,7 @@ func (p *proxy) knows(request *http.Request) bool {
 	return found && subtle.ConstantTimeCompare([]byte(token), []byte(p.token)) == 1
 }
 
-// namesUser reports whether a request asks for another user's permissions. client-go would pass such headers on with the
+// namesUser reports whether a header asks for another user's permissions. client-go would pass such headers on with the
 // kit's credentials, which may impersonate anyone.
 func namesUser(header http.Header) bool {
 	for name := range header {

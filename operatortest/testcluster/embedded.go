@@ -61,8 +61,9 @@ func (c *Cluster) startEmbedded(ctx context.Context) error {
 	return c.connect(config, c.plane.KubeconfigPath())
 }
 
-// ownersAdmission refuses an owner reference with blockOwnerDeletion to a user that may not update the owner's finalizers.
-// OpenShift enables it, so an operator that lacks the permission works in most clusters, but not there.
+// ownersAdmission keeps users from setting an owner reference with blockOwnerDeletion unless they may update the
+// owner's finalizers. OpenShift enables it, so an operator that lacks the permission works in most clusters, but not
+// there.
 const ownersAdmission = "OwnerReferencesPermissionEnforcement"
 
 // withAdmission adds ownersAdmission to the plugins that a suite asks for.
