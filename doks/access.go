@@ -38,7 +38,7 @@ type stubAccess struct {
 	authority []byte
 }
 
-// newStubAccess makes a certificate authority: clients refuse a kubeconfig with an invalid one.
+// newStubAccess makes a real certificate authority, because clients refuse a kubeconfig with an invalid one.
 func newStubAccess(now time.Time) (*stubAccess, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -85,7 +85,7 @@ func minorNumber(slug string) int {
 const haDefaultMinor = 36
 
 // upgradesFrom returns the versions to which a cluster can be upgraded: newer ones of its minor version and those of
-// the next. If there are none, it returns nil, which becomes null in the reply, as in the real API's.
+// the next. If there are none, it returns nil, which becomes null in the reply, as in a reply of the real API.
 func upgradesFrom(current string) []Version {
 	var newer []Version
 	for _, each := range versions() {

@@ -60,7 +60,7 @@ type Fault struct {
 	Skip int `json:"skip,omitempty"`
 	// After means that the fault comes after the effect.
 	After bool `json:"after,omitempty"`
-	// RetryAfter is for FaultTooMany only. It is rounded up to seconds.
+	// RetryAfter is for FaultTooMany only. It is rounded up to whole seconds.
 	RetryAfter Duration `json:"retry_after,omitzero"`
 	// Delay is for FaultDelay, FaultLaggingList and FaultLaggingGet only.
 	Delay Duration `json:"delay,omitzero"`

@@ -76,7 +76,7 @@ func (b budget) set(header http.Header) {
 	header.Set("ratelimit-reset", strconv.FormatInt(b.reset.Unix(), 10))
 }
 
-// seconds returns the duration in seconds, rounded up, so that a client that waits that long does not return too early.
+// seconds returns the duration in seconds, rounded up, so that a client that waits that long does not retry too early.
 func seconds(d time.Duration) string {
 	return strconv.Itoa(int((d + time.Second - 1) / time.Second))
 }

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// replacedAnnotation is an annotation of a CRD: a replacement as JSON, which records the conversion that a process has
-// replaced. A killed process can't restore that conversion, but the next one can.
+// replacedAnnotation is an annotation of a CRD. Its value, a replacement in JSON, records the conversion that a process
+// has replaced. A killed process can't restore that conversion, but the next one can.
 const replacedAnnotation = "localwebhook.example.com/replaced"
 
 // replacement is a change of a CRD's conversion.

@@ -35,7 +35,7 @@ func run(ctx context.Context) error {
 	}
 	// Here you set up the controllers and webhooks, for example with SetupGuestbookWebhookWithManager(mgr).
 
-	// The output of `make manifests`: both configurations, in this order.
+	// This file, which `make manifests` writes, contains the mutating configuration, and then the validating one.
 	manifests, err := os.Open("config/webhook/manifests.yaml")
 	if err != nil {
 		return err

@@ -120,7 +120,7 @@ type Operator struct {
 	//	collision/event               the operator reports a name conflict only with a condition, without an Event
 	//	misoperation/report           the operator reports what it can't do only in its log, not in the status or an Event
 	//	misoperation/pods             the status describes the children themselves, whether or not their pods are running
-	//	update/PATH                   the field with this path has no effect until later
+	//	update/PATH                   a change of the field with this path has no effect until later
 	//	secrets/KEY                   the value of this key in Secrets is not confidential, as in "secrets/host"
 	//	secrets/log                   the operator logs nothing
 	//	growth/memory                 the kit's objects don't fill a bounded cache, or the suite itself keeps objects
@@ -222,7 +222,8 @@ type Child struct {
 	// the operator may use it.
 	Retained bool
 	// Drift contains JSON merge patches that the operator must undo; each key says what its patch does. Each patch must
-	// change the child. Afterwards, no changed field may keep what the patch gave it, even if Normalize ignores the field.
+	// change the child. The operator must not leave any changed field as it is after the patch, even one that Normalize
+	// ignores.
 	Drift map[string]string
 	// Foreign contains JSON merge patches to fields that belong to others; the operator must leave these fields alone.
 	// A label and an annotation are always tried.
