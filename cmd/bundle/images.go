@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// imageVariable is the suffix of environment variables whose values are images.
+// imageVariable is the suffix of the names of environment variables whose values are images.
 const imageVariable = "_IMAGE"
 
 // relatedImage is an image that the operator needs. Its name can be any text.

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// manifests are the objects in the input, grouped by what happens to them. Only the namespace is removed from an object
-// that goes into the bundle as it is.
+// manifests are the objects in the input, grouped by what happens to them. An object that goes into the bundle "as it
+// is" loses only its namespace.
 type manifests struct {
 	// base is the handwritten part of the ClusterServiceVersion.
 	base *unstructured.Unstructured
@@ -35,7 +35,7 @@ type manifests struct {
 	scorecard *unstructured.Unstructured
 }
 
-// installable lists the kinds that go into a bundle as they are, and that OLM installs from there.
+// installable lists the kinds of the objects in others: OLM installs objects of these kinds from a bundle.
 var installable = []schema.GroupKind{
 	{Kind: "Service"}, {Kind: "ConfigMap"}, {Kind: "Secret"},
 	{Group: "policy", Kind: "PodDisruptionBudget"},

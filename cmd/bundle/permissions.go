@@ -10,7 +10,7 @@ import (
 
 const rbac = rbacv1.GroupName
 
-// permissions are the rules for the operator's service account, and the RBAC objects of others.
+// permissions are the rules for the operator's service account, and the objects that are not about it.
 type permissions struct {
 	account string
 	// namespaced lists the rules that RoleBindings grant. OLM grants them in the operator's namespace and in each
