@@ -56,7 +56,7 @@ These requests need no token:
 Flags:
 `
 
-// parseFlags reads the command line. Help is printed, and reported as pflag.ErrHelp.
+// parseFlags reads the command line. Given --help, it prints the help and returns pflag.ErrHelp.
 func parseFlags(args []string, output io.Writer) (flags, error) {
 	chosen := flags{options: doks.Defaults()}
 	set := newFlagSet(&chosen)

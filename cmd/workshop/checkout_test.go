@@ -59,7 +59,7 @@ func copyFile(g Gomega, from, to string) {
 	g.Expect(os.WriteFile(to, content, info.Mode().Perm())).To(Succeed())
 }
 
-// command returns a command that runs in a folder of the copy, in the environment of a shell with additional settings.
+// command returns a command that runs in a folder of the copy, in the plain environment with additional settings.
 func (c checkout) command(t *testing.T, dir string, settings []string, name string, args ...string) *exec.Cmd {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), name, args...)

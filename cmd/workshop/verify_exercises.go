@@ -148,7 +148,7 @@ type part struct {
 	steps []string
 	// cost estimates how long the part takes, compared with other parts.
 	cost int
-	// verified is how many steps were verified. The others were solved only, because they had been verified before.
+	// verified is how many steps were verified. The others were only solved, because they had been verified before.
 	verified int
 	err      error
 }
