@@ -53,7 +53,7 @@ func (c *ControlPlane) kubeconfig(r record, user User, server string) ([]byte, e
 	if server == "" {
 		cluster.Server = url(r.Ports.APIServer, "")
 	} else {
-		// The server's certificate may lack that host, but always contains this name.
+		// The API server's certificate may lack the URL's host, but always contains this name.
 		cluster.TLSServerName = serviceName
 	}
 	config := kubeconfig{
