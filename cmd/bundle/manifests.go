@@ -35,7 +35,7 @@ type manifests struct {
 	scorecard *unstructured.Unstructured
 }
 
-// installable lists the kinds of the objects in others: OLM installs objects of these kinds from a bundle.
+// installable lists the kinds that manifests.others may contain: OLM installs objects of these kinds from a bundle.
 var installable = []schema.GroupKind{
 	{Kind: "Service"}, {Kind: "ConfigMap"}, {Kind: "Secret"},
 	{Group: "policy", Kind: "PodDisruptionBudget"},

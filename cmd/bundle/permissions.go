@@ -10,7 +10,8 @@ import (
 
 const rbac = rbacv1.GroupName
 
-// permissions are the rules for the operator's service account, and the objects that are not about it.
+// permissions are the rules that the operator's service account gets, and the roles, bindings and service accounts that
+// go into the bundle as they are.
 type permissions struct {
 	account string
 	// namespaced lists the rules that RoleBindings grant. OLM grants them in the operator's namespace and in each

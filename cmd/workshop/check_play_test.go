@@ -110,7 +110,7 @@ func (c checkout) checkPlays(t *testing.T) {
 	stage("break", "sum")
 	g.Expect(check()).To(ContainSubstring("the chapter can't be played while your copy contains the break sum: fix the break first"))
 
-	// The checks of this stage start no control plane, but they have started the keeper, which would keep one.
+	// The checks of this stage need no control plane, but the first check starts the keeper in any case.
 	out, status = c.run(t, ".", nil, "make", "down", "NAME=no-cluster")
 	g.Expect(status).To(BeZero(), out)
 	g.Expect(out).To(ContainSubstring("Ended the control plane that was kept for the next check"))

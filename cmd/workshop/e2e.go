@@ -42,7 +42,7 @@ func (a *app) e2eCommand() *cobra.Command {
 	flags := command.Flags()
 	flags.StringVar(&options.Image, "image", "", "image of the operator")
 	flags.BoolVar(&options.Build, "build", false, "first build the image, with the stage's `make docker-build`")
-	flags.StringArrayVar(&options.With, "with", nil, "image that the operator's pods need, loaded if docker has it (repeatable)")
+	flags.StringArrayVar(&options.With, "with", nil, "image of another pod in the test, loaded if docker has it (repeatable)")
 	flags.IntVar(&nodes, "nodes", 3, "number of nodes; the specs drain one if there are at least two besides the control plane's")
 	flags.StringVar(&options.Labels, "labels", "", "label filter for the specs")
 	flags.StringVar(&options.Only, "only", "", "specs or chapter: run only that part")

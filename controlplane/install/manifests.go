@@ -139,7 +139,8 @@ func (m *Manifests) prepareWebhooks(dir string) (webhooks envtest.WebhookInstall
 	return webhooks, nil
 }
 
-// requireNew returns an error if the cluster already has one of the webhooks: envtest would redirect it to this process.
+// requireNew returns an error if the cluster already has one of the webhook configurations: envtest would redirect its
+// webhooks to this process.
 func requireNew(ctx context.Context, cluster client.Client, webhooks envtest.WebhookInstallOptions) error {
 	for _, each := range configurations(webhooks) {
 		err := cluster.Get(ctx, client.ObjectKeyFromObject(each), each.DeepCopyObject().(client.Object))

@@ -19,7 +19,7 @@ const (
 
 // Step is one part of a test.
 type Step struct {
-	// Name completes "… took 10 s".
+	// Name is printed before "took 10 s".
 	Name string
 	Do   func(ctx context.Context) error
 }

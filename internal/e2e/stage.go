@@ -32,7 +32,7 @@ type Options struct {
 	// Image is the operator's image. If Build is true, the stage's `make docker-build` builds it first.
 	Image string
 	Build bool
-	// With lists further images that the operator's pods need. They are loaded into the nodes if docker has them.
+	// With lists the images of other pods in the test. They are loaded into the nodes if docker has them.
 	With []string
 	// Labels filters the specs.
 	Labels string

@@ -22,10 +22,10 @@ type sight struct {
 
 type container struct{ pod, name string }
 
-// pullReasons are the reasons that kubelet gives for an image that it can't pull.
+// pullReasons lists reasons that kubelet gives for an image that it can't pull.
 var pullReasons = []string{"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "RegistryUnavailable"}
 
-// createReasons are the reasons that kubelet gives for a container that it can't create or start.
+// createReasons lists reasons in the status of a container that can't be created or started.
 var createReasons = []string{"CreateContainerConfigError", "CreateContainerError", "RunContainerError", "StartError"}
 
 // currentPods returns the pods of the current template that are not being deleted. Pods of earlier templates don't
