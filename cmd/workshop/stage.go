@@ -183,7 +183,7 @@ func (a *app) runMake(cmd *cobra.Command, stage repo.Stage, environment, targets
 	command.Dir = a.repo.Root
 	command.Env = withoutJobs(environment)
 	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
-	// The Makefile's programs get Ctrl-C from the terminal themselves; make then ends.
+	// Don't kill make: on Ctrl-C, its programs get the signal from the terminal themselves, and make ends after them.
 	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
 	err = command.Run()
 	var exit *exec.ExitError
