@@ -40,7 +40,8 @@ import (
 
 // notesVariable, if set, makes the test binary run as an operator with webhooks. Its value is the folder with the
 // certificate. The binary's arguments are the port and the namespace. With a third argument, it runs no controllers. If
-// lookupVariable is set, too, its webhook for validation looks up a ConfigMap with the name "rules", which must exist.
+// lookupVariable is set, too, the operator's validating webhook looks up a ConfigMap with the name "rules", which must
+// exist.
 const (
 	notesVariable  = "OPERATORTEST_NOTES"
 	lookupVariable = "OPERATORTEST_NOTES_LOOKUP"
