@@ -110,8 +110,8 @@ type credentials struct {
 // KubeconfigPath is the path of the administrator's kubeconfig. The first Up creates the file.
 func (c *ControlPlane) KubeconfigPath() string { return filepath.Join(c.dir, "kubeconfig") }
 
-// componentUsers are the users of the components that are clients of the API server. Their kubeconfigs are stored beside
-// the certificates.
+// componentUsers maps each component that is a client of the API server to the user that it authenticates as. The
+// components' kubeconfigs are stored beside the certificates.
 var componentUsers = map[string]User{
 	"kube-controller-manager": {Name: "system:kube-controller-manager"},
 	"kube-scheduler":          {Name: "system:kube-scheduler"},

@@ -85,7 +85,7 @@ func choosePorts(apiServer int) (ports, error) {
 // listen there.
 func CheckPort(port int) error { return explainPort(port, listen(port)) }
 
-// explainPort turns an error of listen into one that says what to do.
+// explainPort turns an error from listen into one that says what to do.
 func explainPort(port int, err error) error {
 	switch {
 	case err == nil:

@@ -142,8 +142,8 @@ func fingerprint(command []string) string {
 // environment is the components' whole environment: they don't inherit the caller's, because etcd treats each ETCD_…
 // variable as a flag.
 //
-// GOGC sets how often they collect garbage: more often than with Go's default, because memory limits how many control
-// planes fit on a host, or in a temporary control plane less often, to save CPU time.
+// GOGC sets how often they collect garbage: less often than with Go's default in a temporary control plane, to save CPU
+// time, and more often in any other, because memory limits how many control planes fit on a host.
 // The caller's own setting takes precedence. Source: GOGC in the documentation of package runtime.
 func (c *ControlPlane) environment() []string {
 	collect := "GOGC=50"

@@ -106,7 +106,7 @@ func newFlagSet(chosen *flags) *pflag.FlagSet {
 	return set
 }
 
-// check validates the address and the kind of the clusters, and requires a token.
+// check validates --listen and --clusters, and requires at least one token of any kind.
 func (f flags) check() error {
 	host, _, err := net.SplitHostPort(f.listen)
 	if err != nil {

@@ -179,8 +179,8 @@ func (a *app) checkThen(ctx context.Context, out io.Writer, own *exercise.Copy, 
 	return errNotDone
 }
 
-// beginCheck locks the copy for a check, and borrows the control plane of the checks. The function that it returns undoes
-// both.
+// beginCheck locks the copy for a check, and borrows the control plane that checks share. The function that it returns
+// undoes both.
 func beginCheck(ctx context.Context, own *exercise.Copy) (end func() error, err error) {
 	unlock, err := own.Lock("check")
 	if err != nil {

@@ -96,8 +96,8 @@ func Run(ctx context.Context, state string, idle time.Duration, ready io.Writer)
 	return errors.Join(err, end(), kept.Close(), used.Close())
 }
 
-// wait waits until no check has used the control plane for the given time, and then locks the file. It also returns when
-// ctx is done, or when the file is gone.
+// wait waits until no check has used the control plane for the given time, and then returns with used locked. It also
+// returns, without the lock, when ctx is done or when the locked file is gone.
 func wait(ctx context.Context, used *flock.Flock, idle time.Duration) error {
 	ticker := time.NewTicker(min(interval, idle))
 	defer ticker.Stop()
