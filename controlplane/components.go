@@ -11,8 +11,8 @@ import (
 const (
 	// loopback is the only address that a control plane listens on.
 	loopback = "127.0.0.1"
-	// serviceRange is the Services' address range. It is kind's default; the API server's own default has room for only 254
-	// Services.
+	// serviceRange is the Services' address range. It is kind's default; the API server's own default has room for only
+	// 254 Services.
 	serviceRange = "10.96.0.0/16"
 	// memberName is the name of etcd's only member.
 	memberName = "default"

@@ -117,8 +117,8 @@ timeout: 10s
 		g.Expect(err).NotTo(HaveOccurred())
 		return made.Behaviours[0]
 	}
-	// A simulated crash in the test process keeps package variables, and so doesn't show that the operator depends on them.
-	// A killed process loses its variables.
+	// A simulated crash in the test process keeps package variables, and so doesn't show that the operator depends on
+	// them. A killed process loses its variables.
 	t.Run("its memory is lost with it", func(t *testing.T) {
 		g := NewWithT(t)
 		process := try(g, operator, "crash")
