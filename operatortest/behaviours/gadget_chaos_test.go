@@ -61,6 +61,7 @@ var chaotic = map[mutation]func(*gadgetReconciler, context.Context, *unstructure
 	picksAnotherName: (*gadgetReconciler).pickAnotherName,
 	knowsByName:      (*gadgetReconciler).knowByName,
 	knowsByUID:       (*gadgetReconciler).knowByUID,
+	waitsForOthers:   (*gadgetReconciler).waitForOthers,
 	claimsNewest:     (*gadgetReconciler).claimNewest,
 	leaksSecret:      (*gadgetReconciler).leakSecret,
 	leaksAtStart:     (*gadgetReconciler).leakAtStart,

@@ -20,6 +20,7 @@ const (
 	cleansAll         mutation = "deletes the ConfigMaps of all gadgets when one is deleted"
 	cleansEverywhere  mutation = "deletes the ConfigMaps of all gadgets with the name of a deleted one, in all namespaces"
 	emptiesEverywhere mutation = "empties the ConfigMaps of all gadgets with the name of a deleted one, in all namespaces"
+	waitsForOthers    mutation = "creates no ConfigMap as long as the namespace contains another gadget's, which it takes for a former one"
 )
 
 // Correct operators that resemble these.
@@ -112,6 +113,23 @@ func (r *gadgetReconciler) clean(ctx context.Context, gadget *unstructured.Unstr
 	return nil
 }
 
+// waitForOthers does nothing as long as the namespace contains another gadget's ConfigMap.
+func (r *gadgetReconciler) waitForOthers(ctx context.Context, gadget *unstructured.Unstructured) error {
+	list := &corev1.ConfigMapList{}
+	if err := r.List(ctx, list, client.InNamespace(gadget.GetNamespace())); err != nil {
+		return err
+	}
+	for i := range list.Items {
+		if owner := metav1.GetControllerOf(&list.Items[i]); owner != nil && owner.UID != gadget.GetUID() {
+			return nil
+		}
+	}
+	if err := r.begin(ctx, gadget); err != nil {
+		return err
+	}
+	return r.keepConfigMap(ctx, gadget)
+}
+
 // knowByUID adds the finalizer and stores the parcel only once for each generation of a gadget. It maintains the
 // ConfigMap in each reconcile.
 func (r *gadgetReconciler) knowByUID(ctx context.Context, gadget *unstructured.Unstructured) error {
@@ -131,6 +149,7 @@ var _ = Describe("the test kit", func() {
 		mutant{neighbours, knowsByName, "beside one of the same name in another namespace as it does alone"},
 		mutant{neighbours, cleansEverywhere, "expected ConfigMap settings to be left alone when another resource was deleted"},
 		mutant{neighbours, emptiesEverywhere, "expected ConfigMap settings not to be changed when a resource of the same name was deleted in another namespace"},
+		mutant{neighbours, waitsForOthers, "expected Gadget gadget-2 to converge"},
 	)
 	accepts("works in several namespaces",
 		twin{knowsByUID, []behaviour{neighbours, drift, update, deletion}},

@@ -21,7 +21,7 @@ var neighbours = behaviour{
 	name:    "neighbours",
 	promise: "keeps two resources apart, in one namespace or in two",
 	advice: "what distinguishes the children of one resource from those of another: a selector and the pods' labels must contain a value that is unique to the resource, " +
-		"such as its name in app.kubernetes.io/instance; clean up only what its UID controls, never everything that has a label of the operator; " +
+		"such as its name in app.kubernetes.io/instance; look for children only among what its UID controls, and clean up nothing else, not even what has a label of the operator; " +
 		"the key of a map must contain the namespace, or be the UID",
 	check: func(ctx context.Context, runner *trial.Runner) error {
 		first, err := runner.Fresh(ctx, nil)
@@ -77,10 +77,12 @@ func namedApart(runner *trial.Runner, spec map[string]any) error {
 func tryNeighbours(ctx context.Context, t *trial.Trial, spec map[string]any, first, second state.Snapshot) error {
 	operator := t.Start(operatortest.RunOptions{})
 	staying, leaving := t.Resource(nil), secondResource(t.Runner, spec)
-	if err := errors.Join(t.Create(ctx, staying), t.Create(ctx, leaving)); err != nil {
-		return err
-	}
+	// The children of the first resource exist before the second one is created, so the operator may mistake them for the
+	// second's.
 	for _, resource := range []*unstructured.Unstructured{staying, leaving} {
+		if err := t.Create(ctx, resource); err != nil {
+			return err
+		}
 		if err := t.Converge(ctx, resource); err != nil {
 			return err
 		}
