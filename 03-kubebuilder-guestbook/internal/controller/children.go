@@ -26,8 +26,7 @@ import (
 // +kubebuilder:rbac:groups=webapp.my.domain,resources=guestbooks/finalizers,verbs=update
 
 // applyChildren creates or patches each child, even if another one is blocked or fails. If the settings are missing or
-// can't be read, it leaves the Deployment as it is. It returns the Deployment, the first blocker, and the errors to
-// retry.
+// can't be read, it leaves the Deployment as it is. It returns the Deployment, the first blocker, and all errors, joined.
 //
 //workshop:step 3.5f
 func (r *GuestbookReconciler) applyChildren(ctx context.Context, guestbook *webappv1.Guestbook) (*appsv1.Deployment, *explanation, error) {
@@ -179,8 +178,8 @@ func isGuestbook(owner *metav1.OwnerReference) bool {
 	return owner != nil && schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind() == ours
 }
 
-// refusal returns a blocker if the API server has refused the child (forbidden, invalid, denied by a webhook without a
-// code, too large). For any other error, and in a terminating namespace, it returns nil.
+// refusal returns a blocker if the API server has refused the child: it is forbidden, invalid or too large, or a webhook
+// denies it and gives no status code. For any other error, and in a terminating namespace, refusal returns nil.
 //
 //workshop:step 3.5h
 func refusal(child childObject, err error) *explanation {

@@ -74,7 +74,8 @@ var _ = Describe("the children", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// expectCorrected removes a label from a Guestbook's child, which changes no pod, and waits until it is back.
+// expectCorrected removes a label from a Guestbook's child, and waits until the label is back. This changes no pod, so
+// only the child's own watch event can queue the Guestbook.
 func expectCorrected(ctx context.Context, kind schema.GroupVersionKind) {
 	GinkgoHelper()
 	namespace := cluster.Namespace(ctx)

@@ -43,7 +43,7 @@ func selectorLabels(guestbook *webappv1.Guestbook) map[string]string {
 // from a deleted Guestbook of the same name count as old.
 //
 // newRevision does not digest the pod template: Kubernetes' Go types change from release to
-// release, so with a digest of the template, an update of the library could replace every
+// release, so with a digest of the template, a new version of k8s.io/api could replace every
 // Guestbook's pods.
 //
 //workshop:step 3.5b

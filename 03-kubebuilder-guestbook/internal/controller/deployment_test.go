@@ -24,7 +24,7 @@ func storedGuestbook() *webappv1.Guestbook {
 	}
 }
 
-// newDeployment returns the Deployment that the controller creates for the Guestbook.
+// newDeployment returns the Guestbook's Deployment with the fields that setDeployment sets, and no owner.
 func newDeployment(guestbook *webappv1.Guestbook) *appsv1.Deployment {
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: guestbook.Namespace, Name: guestbook.Name}}
 	setDeployment(deployment, guestbook, "present")

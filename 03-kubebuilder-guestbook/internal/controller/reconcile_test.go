@@ -29,8 +29,8 @@ import (
 	webappv1 "example.com/operator-workshop/03-kubebuilder-guestbook/api/v1"
 )
 
-// testReconciler returns a reconciler with an in-memory client, which contains the objects. The client's calls fail as
-// faults specifies.
+// testReconciler returns a reconciler with an in-memory client, which contains the objects. The functions in faults
+// replace the client's methods, for example to make a call fail.
 func testReconciler(t *testing.T, faults interceptor.Funcs, objects ...client.Object) *GuestbookReconciler {
 	t.Helper()
 	scheme := runtime.NewScheme()

@@ -117,7 +117,8 @@ var _ = Describe("the settings", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// watchReasons returns a channel of the reasons of the Guestbook's condition Ready. It begins with the current one.
+// watchReasons returns a channel that receives the reason of the condition Ready: the current one, and then one after
+// each change of the Guestbook.
 func watchReasons(ctx context.Context, guestbook *webappv1.Guestbook) <-chan string {
 	GinkgoHelper()
 	watcher, err := client.NewWithWatch(cluster.Config, client.Options{Scheme: scheme})

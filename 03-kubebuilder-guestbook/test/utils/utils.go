@@ -1,5 +1,5 @@
 // Package utils runs commands for the end-to-end tests. `kubebuilder init` generates a package of
-// this name with this function, and the tests that `kubebuilder create webhook` adds call it.
+// this name with a function Run, which is called by the tests that `kubebuilder create webhook` adds.
 package utils
 
 import (

@@ -40,7 +40,7 @@ func JSON(object any) http.HandlerFunc {
 	return func(response http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(response).Encode(object) }
 }
 
-// outputTimeout bounds the wait for an example to print something.
+// outputTimeout is how long OutputUntil waits for the texts before it ends the function's context.
 const outputTimeout = 10 * time.Second
 
 // Output returns what a function prints, and the function's error.
