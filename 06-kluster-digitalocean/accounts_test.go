@@ -48,10 +48,10 @@ func (a *accounts) url() string { return a.server.URL + "/" }
 // tokenFor returns the token of a namespace's account. Tests check that it appears in no log, event or status.
 func tokenFor(namespace string) string { return "dop-v1-secret-of-" + namespace }
 
-// readOnlyTokenFor returns a token of a namespace's account that can only read.
+// readOnlyTokenFor returns a read-only token of a namespace's account.
 func readOnlyTokenFor(namespace string) string { return "dop-v1-reader-of-" + namespace }
 
-// clusterTokenFor returns a token of a namespace's account that can't read the account's identity.
+// clusterTokenFor returns a token that can't read the identity of its account, which is the namespace's.
 func clusterTokenFor(namespace string) string { return "dop-v1-narrow-of-" + namespace }
 
 // teamOf returns the identity of a namespace's account.

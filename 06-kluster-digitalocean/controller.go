@@ -28,7 +28,7 @@ const (
 	// lastRetry is the longest wait after a failure. After its n-th failure in a row, a Kluster waits
 	// options.firstRetry * 2^(n-1), but at most lastRetry.
 	lastRetry = 30 * time.Second
-	// cacheTimeout bounds how long the caches may take to fill. Without permission to list, they never do.
+	// cacheTimeout bounds how long the caches may take to fill. Without permission to list, they never fill.
 	cacheTimeout = 2 * time.Minute
 	// retryGrowth limits the wait after terminal errors to this multiple of --retry-interval: by default, to 10 minutes.
 	retryGrowth = 20

@@ -48,8 +48,8 @@ func (a *recordingAccount) Delete(context.Context, string) error {
 	return nil
 }
 
-// newActing returns a controller whose method act works. Its API server has the given objects, and the Secret with
-// the kubeconfig of storedKluster's cluster. The credentials in it are valid for weeks.
+// newActing returns a controller with all that its method act needs. The API server has the given objects, and the
+// Secret with the kubeconfig of storedKluster's cluster. The credentials in the Secret are valid for weeks.
 func newActing(t *testing.T, live ...runtime.Object) *controller {
 	secret := newKubeconfigSecret(storedKluster(), cloud.Kubeconfig{Content: []byte("kind: Config"), Expires: time.Now().Add(1000 * time.Hour)}, time.Now())
 	index := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})

@@ -166,7 +166,7 @@ func credentialsCondition(kluster *klusterv1alpha1.Kluster, observed observation
 
 // provisionedCondition keeps the condition True until the Kluster is deleted and its cluster is gone: the condition
 // says that the cluster has run, not that it is still running. Once the cluster is gone, the condition stays as it is.
-// The function returns nil if no cluster was requested, or if the Kluster is paused.
+// Unless the result is Deleted, the function returns nil if no cluster was requested, or if the Kluster is paused.
 //
 //workshop:step 6.11b
 func provisionedCondition(kluster *klusterv1alpha1.Kluster, observed observation, next result) *metav1.Condition {

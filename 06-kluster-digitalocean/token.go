@@ -79,9 +79,9 @@ func (c *controller) readToken(ctx context.Context, kluster *klusterv1alpha1.Klu
 
 // Deleting a namespace deletes the token together with the Kluster, and without the token the operator can't delete the
 // cluster. So the operator adds a finalizer to the token's Secret before it creates a cluster, and removes it when the
-// cloud no longer has a cluster of that Kluster. Kubernetes protects persistent volume claims in the same way while
-// they are in use. Each Kluster has its own finalizer: Klusters that share a Secret don't have to know about each
-// other, and the last one releases the Secret.
+// Kluster no longer needs the token. Kubernetes protects persistent volume claims in the same way while they are in
+// use. Each Kluster has its own finalizer: Klusters that share a Secret don't have to know about each other, and the
+// last one releases the Secret.
 
 // secretsResource is the resource that the metadata client lists.
 var secretsResource = corev1.SchemeGroupVersion.WithResource("secrets")

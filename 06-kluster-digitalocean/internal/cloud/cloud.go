@@ -55,7 +55,7 @@ func (o Owner) Tag() string { return OwnerTagPrefix + o.UID }
 type Spec struct {
 	Name, Region string
 	// Origin is the Kluster's namespace and name, separated by a slash. The cloud shows it to people. It doesn't
-	// prove whose the cluster is: only the owner's tag does.
+	// prove which Kluster owns the cluster: only the owner's tag does.
 	Origin string
 	// Version is a slug, a minor version, or "latest".
 	Version string

@@ -173,7 +173,7 @@ func testIdentity(t *testing.T, world World) {
 	world.expect(t, err, cloud.Unavailable)
 }
 
-// This is why the operator needs an identity: another account's responses look like those at the end of a deletion.
+// Another account's responses look like those at the end of a deletion, so the operator checks the account's identity.
 func testNeighbour(t *testing.T, world World) {
 	made := world.create(t)
 	_, err := world.Neighbour.Get(t.Context(), made.ID)

@@ -121,7 +121,8 @@ func testConcurrentCreates(t *testing.T, world World) {
 	}
 }
 
-// If no ID is recorded, the operator takes nil to mean that a deletion has finished.
+// If no ID is recorded, the operator ends a deletion when Find returns nil and the consistency window is over. So Find
+// must return a cluster until it is gone.
 func testFindWhileDeleting(t *testing.T, world World) {
 	g := gomega.NewWithT(t)
 	made := world.await(t, world.create(t).ID)

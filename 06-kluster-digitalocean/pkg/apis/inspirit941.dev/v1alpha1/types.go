@@ -14,7 +14,7 @@ const Finalizer = "inspirit941.dev/cluster"
 const TokenFinalizerPrefix = "inspirit941.dev/kluster-"
 
 // Annotations of a Kluster. They contain everything that the operator must not lose, because backups include metadata.
-// The names follow Crossplane, whose managed resources have the same problem:
+// Some of the names follow Crossplane, which also keeps such records in annotations:
 // https://docs.crossplane.io/latest/managed-resources/managed-resources/
 const (
 	// PausedAnnotation makes the operator leave the Kluster and its cluster alone, unless the annotation's value is
