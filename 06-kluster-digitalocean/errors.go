@@ -37,8 +37,8 @@ type blockedError struct {
 // Error implements error.
 func (b *blockedError) Error() string { return fmt.Sprintf("%s: %s", b.reason, b.message) }
 
-// isOutage reports whether the error is transient and about a request to the cloud. Such an error says nothing about the
-// cluster.
+// isOutage reports whether the error is transient and about a request to the cloud. Such an error says nothing about
+// the cluster.
 func (b *blockedError) isOutage() bool {
 	return b.reason == klusterv1alpha1.ReasonUnavailable && b.transient != nil
 }

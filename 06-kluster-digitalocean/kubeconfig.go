@@ -48,7 +48,7 @@ func (c *controller) ensureKubeconfig(ctx context.Context, kluster *klusterv1alp
 	if validFor, valid := validity(secret, c.options.clock.Now()); valid {
 		return validFor, false, c.repairKubeconfig(ctx, secret)
 	}
-	// These are administrator credentials, which can't be revoked. Request them only if they can be stored.
+	// A kubeconfig contains administrator credentials, which can't be revoked. Request it only if it can be stored.
 	if err := c.tryKubeconfig(ctx, kluster, secret); err != nil {
 		return 0, false, err
 	}

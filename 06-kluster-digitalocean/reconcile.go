@@ -98,8 +98,7 @@ var paused = result{
 	message: "nothing is done in the cloud, not even a deletion, until the annotation " + klusterv1alpha1.PausedAnnotation + " is removed",
 }
 
-// observe connects to the account of the Kluster's token, protects the token's Secret, and looks for the Kluster's
-// cluster.
+// observe connects to the account of the Kluster's token (see connect), and looks for the Kluster's cluster.
 func (c *controller) observe(ctx context.Context, kluster *klusterv1alpha1.Kluster) (observation, error) {
 	observed, err := c.connect(ctx, kluster)
 	if err != nil {
