@@ -115,8 +115,8 @@ func hashFolder(sum hash.Hash, folder string) error {
 	return hashFiles(sum, folder, nothing, everything)
 }
 
-// hashFiles adds a part of each file in a folder to a hash. It leaves out build results, and files and folders whose
-// names are skipped.
+// hashFiles adds to a hash, for each file in a folder, its path and what part returns for it. It leaves out build
+// results, and files and folders for whose names skipped returns true.
 func hashFiles(sum hash.Hash, folder string, skipped func(name string) bool, part func(path string, content []byte) []byte) error {
 	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
 		switch {

@@ -33,7 +33,8 @@ const (
 	user    = "system:serviceaccount:" + namespace + ":" + account
 	// tokenSeconds is how long the account's token is valid. It must be longer than any measurement.
 	tokenSeconds = 24 * 60 * 60
-	// resourcesPerNode allows five pods for each resource, because a simulated node runs up to 1000.
+	// resourcesPerNode is the number of resources for each simulated node. A node runs up to 1000 pods, so each resource
+	// can have five.
 	resourcesPerNode = 200
 )
 

@@ -44,7 +44,7 @@ type Player struct {
 	timeout time.Duration
 	// cleanupTimeout bounds all cleanup blocks together if the play ends early. 0 means 1 minute.
 	cleanupTimeout time.Duration
-	// grace says how long programs may take to end. Zero means 10 and 5 seconds.
+	// grace says how long programs may take to end. Zero means 10 seconds after SIGINT and 5 after SIGTERM.
 	grace gracePeriods
 	// shell is the path of a POSIX shell. "" means posixShell.
 	shell string
