@@ -6,7 +6,7 @@ import (
 )
 
 // tips explain what messages of the compiler, the API server and the test kit most likely mean in a half-written
-// operator. $1 and $2 are the expression's groups, such as the name of one of the learner's objects.
+// operator. In means, $1 and $2 are what the groups of found match, such as the name of one of the learner's objects.
 var tips = []struct {
 	found *regexp.Regexp
 	means string

@@ -52,7 +52,7 @@ func PruneImports(name string, source []byte) ([]byte, error) {
 	return []byte(file.String()), nil
 }
 
-// majorVersion matches the last element of a module's path from version 2 on.
+// majorVersion matches an element of an import path that is a version, such as v2.
 var majorVersion = regexp.MustCompile(`^v[0-9]+$`)
 
 // importName returns the name by which a file refers to a package. If the import has no name, importName takes it from
