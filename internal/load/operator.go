@@ -128,8 +128,8 @@ func (o *operator) processorTime() (time.Duration, error) {
 	return time.Duration((times.User + times.System) * float64(time.Second)), nil
 }
 
-// stop stops the process with SIGTERM, as the kubelet does. If the process has not ended after stopTimeout, stop kills it
-// and returns an error. If the process has already ended, stop does nothing.
+// stop stops the process with SIGTERM, as the kubelet does. If the process has not ended after stopTimeout, stop kills
+// it and returns an error. If the process has already ended, stop does nothing.
 func (o *operator) stop() error {
 	select {
 	case <-o.ended:
