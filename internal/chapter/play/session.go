@@ -55,10 +55,10 @@ func newSession(shell, cwd string, env []string, grace gracePeriods) (*session, 
 
 // saveScript runs when a command's shell ends. It writes the shell's working directory to a file, and a script that
 // restores the shell's variables to another. The output of set would contain variables that a shell refuses to set, so
-// saveScript exports the variables and writes the output of export -p, followed by lines that undo the exports it added.
-// POSIX can undo an export only by unsetting the variable and setting it again. saveScript leaves out variables that
-// even a shell without an environment has, such as IFS and PS1. A line within a value can look like a variable to sed,
-// so saveScript checks that the variable is set.
+// saveScript exports the variables and writes the output of export -p, followed by lines that undo the exports it
+// added. POSIX can undo an export only by unsetting the variable and setting it again. saveScript leaves out variables
+// that even a shell without an environment has, such as IFS and PS1. A line within a value can look like a variable to
+// sed, so saveScript checks that the variable is set.
 const saveScript = `set +efuxC
 (
   IFS=' 	
