@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// The test kit can't try this: its patches replace a list as a whole.
+// The test kit can't append an argument, because its JSON merge patches replace a list as a whole.
 var _ = Describe("the arguments", func() {
 	It("of others stay when the connection limit changes", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)

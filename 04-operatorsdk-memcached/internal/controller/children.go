@@ -28,7 +28,7 @@ import (
 
 // applyChildren creates or patches the children, and removes the budget if there is only one pod. If one child is
 // blocked or fails, it goes on with the others. It returns the Deployment (nil if the Memcached has none), the first
-// blocker, and the errors to retry.
+// blocker, and all errors, joined.
 func (r *MemcachedReconciler) applyChildren(ctx context.Context, memcached *cachev1alpha1.Memcached) (*appsv1.Deployment, *explanation, error) {
 	name := metav1.ObjectMeta{Namespace: memcached.Namespace, Name: memcached.Name}
 	deployment := &appsv1.Deployment{ObjectMeta: name}
@@ -196,9 +196,9 @@ func isMemcached(owner *metav1.OwnerReference) bool {
 	return owner != nil && schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind() == ours
 }
 
-// refusal returns a blocker if the API server has refused a request (forbidden, invalid, denied by a webhook without a
-// code, too large). For any other error, and in a terminating namespace, it returns nil. The message says what was
-// refused: a kind of child, or a deletion.
+// refusal returns a blocker if the API server has refused a request: the request is forbidden, invalid or too large, or
+// a webhook denies it and gives no status code. For any other error, and in a terminating namespace, refusal returns
+// nil. The message says what was refused: a kind of child, or a deletion.
 func refusal(what string, err error) *explanation {
 	refused := apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err)
 	if !refused || isNamespaceTerminating(err) {

@@ -244,8 +244,8 @@ var _ = Describe("a deleted Memcached", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// writesSince describes the successful writes from the given index on, in order and without Events, such as
-// "create services".
+// writesSince describes each successful write from the given index on, for example as "create services". It leaves out
+// Events.
 func writesSince(tap *traffic.Tap, index int) []string {
 	var writes []string
 	for _, request := range tap.Requests()[index:] {

@@ -79,7 +79,7 @@ func setTemplate(template *corev1.PodTemplateSpec, memcached *cachev1alpha1.Memc
 // newRevision returns a hash, 16 hexadecimal digits, of the image and of the spec without its size.
 //
 // It does not hash the pod template: Kubernetes' Go types change from release to
-// release, so with a hash of the template, an update of the library could replace the
+// release, so with a hash of the template, a new version of k8s.io/api could replace the
 // pods of every Memcached.
 //
 //workshop:step 4.9a
@@ -171,7 +171,8 @@ func setService(service *corev1.Service, memcached *cachev1alpha1.Memcached) {
 }
 
 // setBudget sets the operator's fields in the PodDisruptionBudget: one pod may be evicted at a time. A pod that isn't
-// ready may always be evicted; by default, pods that crash again and again would block every drain of their nodes.
+// ready may always be evicted; by default, if all pods crashed again and again, they would block every drain of their
+// nodes.
 //
 //workshop:step 4.10
 func setBudget(budget *policyv1.PodDisruptionBudget, memcached *cachev1alpha1.Memcached) {

@@ -25,7 +25,7 @@ func storedMemcached() *cachev1alpha1.Memcached {
 	}
 }
 
-// newDeployment returns the Deployment that the operator creates for the Memcached.
+// newDeployment returns the Memcached's Deployment with the fields that setDeployment sets, and no owner.
 func newDeployment(memcached *cachev1alpha1.Memcached) *appsv1.Deployment {
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: memcached.Namespace, Name: memcached.Name}}
 	setDeployment(deployment, memcached, DefaultImage)

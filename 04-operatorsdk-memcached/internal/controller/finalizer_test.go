@@ -140,7 +140,7 @@ func TestFinalizeKeepsTheFinalizerIfARequestFails(t *testing.T) {
 	failed := errors.New("failed")
 	tests := map[string]struct {
 		objects []client.Object
-		// uncached faults are those of the reads that don't use the cache.
+		// faults replaces methods of the reconciler's client, and uncached those of its APIReader.
 		faults, uncached interceptor.Funcs
 	}{
 		"getting the Deployment": {

@@ -27,8 +27,8 @@ import (
 	cachev1alpha1 "example.com/operator-workshop/04-operatorsdk-memcached/api/v1alpha1"
 )
 
-// testReconciler returns a reconciler whose in-memory client holds the objects and injects the faults. Its
-// APIReader has no faults.
+// testReconciler returns a reconciler with an in-memory client, which contains the objects. The functions in faults
+// replace the client's methods, for example to make a call fail, but not those of the APIReader.
 func testReconciler(t *testing.T, faults interceptor.Funcs, objects ...client.Object) *MemcachedReconciler {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -45,7 +45,7 @@ func testReconciler(t *testing.T, faults interceptor.Funcs, objects ...client.Ob
 	}
 }
 
-// createWithUID also gives the object a UID, which the in-memory client doesn't do.
+// createWithUID creates the object with a UID. The in-memory client would create it without one.
 func createWithUID(ctx context.Context, writer client.WithWatch, object client.Object, options ...client.CreateOption) error {
 	object.SetUID("uid-of-child")
 	return writer.Create(ctx, object, options...)
@@ -197,7 +197,7 @@ func TestReconcileReturnsErrorsDespiteABlocker(t *testing.T) {
 	g.Expect(memcached.Status.Conditions).To(ContainElement(And(HaveField("Type", cachev1alpha1.ConditionDegraded), HaveField("Reason", cachev1alpha1.ReasonNameTaken))))
 }
 
-// The Deployment reports no problem in this case: once a rollout is complete, it has no deadline.
+// If a rollout is complete, the Deployment doesn't report a pod without a node, because only rollouts have a deadline.
 func TestReconcileRequeuesUntilAPodWithoutANodeCounts(t *testing.T) {
 	g := NewWithT(t)
 	memcached := newMemcached()

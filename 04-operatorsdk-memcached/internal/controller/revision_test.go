@@ -10,8 +10,8 @@ import (
 	cachev1alpha1 "example.com/operator-workshop/04-operatorsdk-memcached/api/v1alpha1"
 )
 
-// A new revision replaces every pod. So the revision must not change with the build: not with a
-// new Go release, not with a new library, and not with a new field of the spec that isn't set.
+// A new revision replaces every pod. So a new build of the operator must not change the revision, even if it uses a new
+// version of Go or of a library, or if the spec has a new field that isn't set.
 func TestNewRevisionIsPinned(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(newRevision(storedMemcached(), "memcached:1")).To(Equal("535554e2e8d17e3d"), "see newRevision in desired.go")

@@ -28,8 +28,8 @@ type observation struct {
 // explanation is the reason and the message with which a condition reports a blocked child or another problem.
 type explanation struct{ reason, message string }
 
-// newStatus computes the status from the observation. It starts from a copy of the current
-// one only to keep transition times, and conditions that other controllers have added.
+// newStatus computes the status from the spec and the observation. It starts from a copy of the current
+// status only to keep transition times, and conditions that other controllers have added.
 func newStatus(memcached *cachev1alpha1.Memcached, observed observation) *cachev1alpha1.MemcachedStatus {
 	status := memcached.Status.DeepCopy()
 	status.Nodes = readyNames(observed.pods)
