@@ -21,8 +21,8 @@ const (
 	// are not ready, or a child is being replaced. It is False while ConditionDegraded is True, unless
 	// ConditionDegraded has become True during the deletion.
 	ConditionProgressing = "Progressing"
-	// ConditionDegraded is True while there is a problem that the operator can't fix by itself: the children or the
-	// pods differ from the spec, or the API server refuses a deletion.
+	// ConditionDegraded is True while there is a problem that the operator can't fix by itself: the name of a child is
+	// taken, the API server refuses a child or a deletion, a pod can't run, or the Deployment makes no progress.
 	ConditionDegraded = "Degraded"
 )
 

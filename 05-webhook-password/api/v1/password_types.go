@@ -146,7 +146,8 @@ const ConditionReady = "Ready"
 const (
 	// ReasonGenerated: the Secret holds a password that meets the policy.
 	ReasonGenerated = "Generated"
-	// ReasonImpossible: no password can meet the policy, or no Secret can have the name. You have to change the spec.
+	// ReasonImpossible: no password can meet the policy, or no Secret can have the name in the spec. You have to change the
+	// spec.
 	ReasonImpossible = "Impossible"
 	// ReasonNameChanged: the Password already has a Secret of another name. Change the name in the spec
 	// back, or delete that Secret.
