@@ -18,8 +18,8 @@ const (
 
 // Go must write a spec exactly as it has read it. The defaulting webhook answers with the difference between the object
 // that it has received and the object as Go writes it, so anything that Go adds, drops or reformats would change what
-// the author wrote. For this reason, Go leaves out all unset fields, even required ones. A required number that may be 0
-// is a pointer, because Go would write 0 for a missing int32. A duration is a string, because a metav1.Duration turns
+// the author wrote. For this reason, Go leaves out all unset fields, even required ones. A required number that may be
+// 0 is a pointer, because Go would write 0 for a missing int32. A duration is a string, because a metav1.Duration turns
 // 720h into 720h0m0s.
 
 // PasswordSpec describes the password, and names the Secret that holds it.
@@ -146,8 +146,8 @@ const ConditionReady = "Ready"
 const (
 	// ReasonGenerated: the Secret holds a password that meets the policy.
 	ReasonGenerated = "Generated"
-	// ReasonImpossible: no password can meet the policy, or no Secret can have the name in the spec. You have to change the
-	// spec.
+	// ReasonImpossible: no password can meet the policy, or no Secret can have the name in the spec. You have to change
+	// the spec.
 	ReasonImpossible = "Impossible"
 	// ReasonNameChanged: the Password already has a Secret of another name. Change the name in the spec
 	// back, or delete that Secret.
