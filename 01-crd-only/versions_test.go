@@ -18,8 +18,8 @@ import (
 // in v2.
 const conversionSample = "config/samples/conversion/seat-given-back.yaml"
 
-// With conversion None, the API server changes only apiVersion. v2 renames a field of v1, so clients of v2 don't see the
-// field's value, and lose it when they write. The conversion webhook of stage 5 keeps such values.
+// With conversion None, the API server changes only apiVersion. v2 renames a field of v1, so clients of v2 don't see
+// the field's value, and lose it when they write. The conversion webhook of stage 5 keeps such values.
 var _ = Describe("two versions with conversion None", func() {
 	It("change a ticket as "+conversionSample+" shows", func(ctx SpecContext) {
 		looks, _, err := readObjects(conversionSample)
