@@ -11,7 +11,7 @@ const (
 	ConditionReady = "Ready"
 	// ReasonGreeted means that the ConfigMap contains the text.
 	ReasonGreeted = "Greeted"
-	// ReasonNameTaken means that a ConfigMap with this name exists, and that the Greeting does not control it.
+	// ReasonNameTaken means that the ConfigMap exists, and that the Greeting does not control it.
 	ReasonNameTaken = "NameTaken"
 	// ReasonRefused means that the API server refuses to store the ConfigMap, for example because of a quota.
 	ReasonRefused = "Refused"
@@ -19,7 +19,7 @@ const (
 
 // GreetingSpec is the desired state.
 //
-//nolint:revive // kubebuilder's names for the halves of a kind begin with the kind
+//nolint:revive // kubebuilder begins the names of such types with the kind
 type GreetingSpec struct {
 	// Name is the name of the person to greet.
 	// +kubebuilder:validation:MinLength=1
