@@ -55,8 +55,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=list;watch;create;patch
 
-// ensureConfigMap creates the ConfigMap, or corrects its text. It leaves all other keys alone. If a ConfigMap with this
-// name exists that the Greeting does not control, ensureConfigMap returns errNameTaken.
+// ensureConfigMap creates the ConfigMap, or corrects its text. It leaves all other keys alone. If the ConfigMap exists,
+// but the Greeting does not control it, ensureConfigMap returns errNameTaken.
 func (r *Reconciler) ensureConfigMap(ctx context.Context, greeting *Greeting) error {
 	wanted := newConfigMap(greeting)
 	if err := ctrl.SetControllerReference(greeting, wanted, r.Scheme()); err != nil {
@@ -113,7 +113,8 @@ func (r *Reconciler) updateStatus(ctx context.Context, greeting *Greeting, probl
 	return nil
 }
 
-// readyCondition computes the condition Ready. For an error that is neither a taken name nor a refusal, known is false.
+// readyCondition computes the condition Ready. For an error that reports neither a taken name nor a refusal,
+// known is false.
 func readyCondition(greeting *Greeting, problem error) (ready metav1.Condition, known bool) {
 	ready = metav1.Condition{Type: ConditionReady, Status: metav1.ConditionFalse, ObservedGeneration: greeting.Generation}
 	switch {
