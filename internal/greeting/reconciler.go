@@ -113,8 +113,8 @@ func (r *Reconciler) updateStatus(ctx context.Context, greeting *Greeting, probl
 	return nil
 }
 
-// readyCondition computes the condition Ready. For an error that reports neither a taken name nor a refusal,
-// known is false.
+// readyCondition computes the condition Ready. For an error that reports neither a taken name nor a refusal, known is
+// false.
 func readyCondition(greeting *Greeting, problem error) (ready metav1.Condition, known bool) {
 	ready = metav1.Condition{Type: ConditionReady, Status: metav1.ConditionFalse, ObservedGeneration: greeting.Generation}
 	switch {
