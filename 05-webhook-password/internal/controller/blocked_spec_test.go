@@ -131,8 +131,8 @@ var _ = Describe("a Password is blocked by", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// othersSecrets returns Secrets that a new Password must not take over. The keys say what distinguishes them. The
-// argument, which is one of them, already exists and belongs to another Password; the others don't exist yet.
+// othersSecrets returns Secrets that a new Password must not take over. The keys say what distinguishes them. One of
+// them is owned, which already exists and belongs to another Password; the others don't exist yet.
 func othersSecrets(namespace string, owned *corev1.Secret) map[string]*corev1.Secret {
 	secret := func(name string, labels map[string]string, owners []metav1.OwnerReference) *corev1.Secret {
 		return &corev1.Secret{
@@ -151,7 +151,8 @@ func othersSecrets(namespace string, owned *corev1.Secret) map[string]*corev1.Se
 	}
 }
 
-// limitSecrets creates a quota that allows no Secrets, and returns it once the API server enforces it.
+// limitSecrets creates a quota that allows no Secrets, and returns it once the quota controller has counted the
+// existing Secrets.
 func limitSecrets(ctx context.Context, namespace string) *corev1.ResourceQuota {
 	GinkgoHelper()
 	quota := &corev1.ResourceQuota{

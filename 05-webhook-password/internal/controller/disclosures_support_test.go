@@ -33,7 +33,7 @@ type disclosures struct {
 	mu sync.Mutex
 	// texts holds the visible texts of each place.
 	texts map[string][]string
-	// secrets maps each value to search for to a description of the value.
+	// secrets maps the value of each secret to a description of it.
 	secrets map[string]string
 }
 
@@ -60,7 +60,7 @@ func (d *disclosures) keep(value []byte, description string) {
 	}
 }
 
-// knows reports whether the suite searches for the value.
+// knows reports whether the value was recorded as a secret.
 func (d *disclosures) knows(value []byte) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -93,8 +93,8 @@ func (d *disclosures) sizes() (texts map[string]int, secrets int) {
 // needle is one way to print a secret value.
 type needle struct{ form, value string }
 
-// leaks reports every secret that occurs in a text, in any of the forms that formsOf returns. The report does not
-// contain the value.
+// leaks reports every secret that occurs in a text, in any of the forms that formsOf returns. The report about a secret
+// does not contain its value.
 func (d *disclosures) leaks() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()

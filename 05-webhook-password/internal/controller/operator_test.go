@@ -45,8 +45,9 @@ var operator = operatortest.Operator{
 		"spec.rotation.after": {"720h", "1h"},
 		"spec.policy.require": {requirements(6, 2), requirements(0, 8), requirements(10, 30), []any{}},
 	},
-	// A Password whose name is taken is requeued after a second at first, and later after the time for which it has been
-	// blocked, but never later than maxBlockedDelay.
+	// If the name of a Password's Secret is taken, the Password is requeued after a second at first, and later after the
+	// time for which it has been blocked, at most maxBlockedDelay. MaxPause need not cover the longer delays: the kit
+	// always allows four times the longest gap so far between two requests.
 	MaxPause:  5 * time.Second,
 	Immutable: []string{"spec.secretName"},
 	Normalize: hideRandom,

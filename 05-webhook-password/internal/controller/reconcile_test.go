@@ -23,8 +23,9 @@ import (
 	secretv1 "example.com/operator-workshop/05-webhook-password/api/v1"
 )
 
-// testReconciler returns a reconciler with an in-memory client that holds the objects and injects the faults. Its
-// clock shows an hour after noon.
+// testReconciler returns a reconciler with an in-memory client, which contains the objects and is also the APIReader.
+// The functions in faults replace the client's methods, for example to make a call fail. The reconciler's clock shows
+// an hour after noon.
 func testReconciler(t *testing.T, faults interceptor.Funcs, objects ...client.Object) *PasswordReconciler {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -45,7 +46,7 @@ func reconcileOnce(t *testing.T, reconciler *PasswordReconciler) (err error) {
 	return err
 }
 
-// secretOf returns the Secret of storedPassword.
+// secretOf reads the Secret of storedPassword through the reconciler's client.
 func secretOf(t *testing.T, reconciler *PasswordReconciler) *corev1.Secret {
 	t.Helper()
 	secret := &corev1.Secret{}

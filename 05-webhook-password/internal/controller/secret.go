@@ -192,8 +192,8 @@ func (r *PasswordReconciler) announceSecret(ctx context.Context, password *secre
 	logf.FromContext(ctx).Info("Wrote a new password", "secret", secret.Name, "reason", reason.event)
 }
 
-// findBlocker returns why the Password can't use the Secret, or nil if it can. The operator never changes a Secret
-// that the Password does not control, because something else may depend on it.
+// findBlocker returns why the Password can't use the Secret, or nil if it can or if there is no Secret. The operator
+// never changes a Secret that the Password does not control, because something else may depend on it.
 //
 //workshop:step 5.2c
 func findBlocker(password *secretv1.Password, secret *corev1.Secret) *blockedError {

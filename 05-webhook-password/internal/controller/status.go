@@ -75,7 +75,8 @@ func stateOf(blocked *blockedError) string {
 // updateStatus writes the status if it has changed, and announces a new failure.
 //
 // With the optimistic lock, which is the resource version in the patch, the API server refuses a status that was
-// computed from an old Password. With several namespaces, the cache may lack even the operator's own last write.
+// computed from an old Password. If the operator watches several namespaces, the cache may lack even the operator's own
+// last write.
 //
 //workshop:step 5.4b
 func (r *PasswordReconciler) updateStatus(ctx context.Context, password *secretv1.Password, secret *corev1.Secret, blocked *blockedError) error {

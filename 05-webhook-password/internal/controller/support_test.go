@@ -112,7 +112,7 @@ func namespaceWithoutWebhooks(ctx context.Context) string {
 	return namespace
 }
 
-// newPassword returns a valid Password that does not exist yet.
+// newPassword returns a Password with a name but no spec, which the API server accepts.
 func newPassword(namespace, name string) *secretv1.Password {
 	return &secretv1.Password{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 }
@@ -228,8 +228,8 @@ func expectGone(ctx context.Context, object client.Object) {
 	})
 }
 
-// expectEvents waits until want lists exactly the events about the Password, such as "Warning Edited". An event that
-// is created twice is listed twice. A series adds an entry such as "Edited, 2 times".
+// expectEvents waits until the events about the Password are exactly those in want, such as "Warning Edited". An event
+// that is created twice is listed twice. A series adds an entry such as "Edited, 2 times".
 func expectEvents(ctx context.Context, password *secretv1.Password, want ...string) {
 	GinkgoHelper()
 	eventually(ctx, func(g Gomega) {

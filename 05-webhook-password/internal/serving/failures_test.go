@@ -30,8 +30,8 @@ const (
 		`ResourceVersion: 0, AdditionalErrorMsg: object not decodable revision=REVISION: `
 )
 
-// faultTimeout allows for a conversion that never answers: the API server waits for 30 seconds, and has no setting for
-// that.
+// faultTimeout allows for a conversion webhook that never answers: the API server waits for 30 seconds, and has no
+// setting for that.
 const faultTimeout = 90 * time.Second
 
 var _ = Describe("the API server", func() {

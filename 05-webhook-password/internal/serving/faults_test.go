@@ -119,7 +119,7 @@ func answerAnother(w http.ResponseWriter, request *http.Request) {
 	}
 }
 
-// serve runs the server until the spec ends, and returns the URL and the CA bundle to register.
+// serve runs the server until the spec ends, unless down is set. It returns the URL and the CA bundle to register.
 func (f fault) serve() (url string, bundle []byte) {
 	GinkgoHelper()
 	host := cmp.Or(f.host, "127.0.0.1")

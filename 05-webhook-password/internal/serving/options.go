@@ -26,7 +26,8 @@ const (
 	CertsLocal = "local"
 	// CertsFiles: the process reads a certificate from a folder, for example a mounted Secret of cert-manager.
 	CertsFiles = "files"
-	// CertsRotated: the process makes the certificates and keeps them in a Secret, which is mounted as that folder.
+	// CertsRotated: the process makes the certificates and keeps them in a Secret. It reads them from the folder at which
+	// the Secret is mounted.
 	CertsRotated = "rotated"
 )
 

@@ -25,8 +25,8 @@ type Rotated struct {
 	DNSNames []string
 }
 
-// SetupWithManager makes the manager maintain the certificates. Once they are mounted, and the library has written their
-// CA into the webhook configurations and the CRD, the manager calls register, which registers the handlers of the
+// SetupWithManager makes the manager maintain the certificates. Once they are mounted, and the library has written
+// their CA into the webhook configurations and the CRD, the manager calls register, which registers the handlers of the
 // webhooks. It must not call register before the certificates are mounted: register starts the webhook server, and a
 // server that finds no certificate ends the process.
 func (r Rotated) SetupWithManager(mgr ctrl.Manager, server ctrlwebhook.Server, register func(ctrl.Manager) error) error {
@@ -62,7 +62,7 @@ func (r Rotated) rotator(mounted chan struct{}) *rotator.CertRotator {
 		ExtraDNSNames:  r.DNSNames[1:],
 		IsReady:        mounted,
 		FieldOwner:     "password-operator",
-		// Write the CA into the webhook configurations only after the certificate is mounted.
+		// Write the CA into the webhook configurations and the CRD only after the certificate is mounted.
 		EnableReadinessCheck: true,
 		Webhooks: []rotator.WebhookInfo{
 			{Name: "password-operator-validating-webhook-configuration", Type: rotator.Validating},

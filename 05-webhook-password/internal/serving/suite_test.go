@@ -43,7 +43,7 @@ const (
 
 var (
 	scheme = newScheme()
-	// There is no scheme here, because the test kit sets up a converter for the types in a scheme.
+	// Scheme is not set, because the test kit would then set spec.conversion of the CRD, which the specs do themselves.
 	cluster = &testcluster.Cluster{CRDs: []string{"../../config/crd/bases"}}
 	// api reads and writes as an administrator, in both versions.
 	api client.Client

@@ -172,7 +172,7 @@ func alphaCases() map[string]admissionCase {
 
 type change func(*secretv1.Password)
 
-// password returns a Password as the API server stores it, with all defaults of the schema.
+// password returns a Password with the defaults of the schema, after the changes.
 func password(name string, changes ...change) *secretv1.Password {
 	object := &secretv1.Password{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: secretv1.PasswordSpec{Policy: secretv1.PasswordPolicy{
 		Length: 20, Require: []secretv1.Requirement{{Class: secretv1.ClassDigit, Count: new(int32(5))}}, Case: secretv1.CaseMixed, Repeat: secretv1.RepeatAllowed,

@@ -7,7 +7,7 @@ import (
 )
 
 // review contains the fields of an AdmissionReview that mayAllow reads. Its types are not those
-// of the code under test, so that the two can't make the same mistake.
+// of the code under test, so that mayAllow and that code can't make the same mistake.
 type review struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -51,9 +51,9 @@ type reviewedCharacters struct {
 	Count int64  `json:"count"`
 }
 
-// mayAllow reports whether a webhook may let a request pass. It knows neither the rules for a rotation nor those for the
-// name in a new Password. A request with a content type other than JSON may not pass. Any other request that the API
-// server would never send may pass, because the answer has no effect.
+// mayAllow reports whether a webhook may let a request pass. It knows neither the rules for a rotation nor those for
+// the name in a new Password. A request with a content type other than JSON may not pass. Any other request that the
+// API server would never send may pass, because the answer has no effect.
 func mayAllow(contentType string, body []byte, validating bool) bool {
 	if contentType != "application/json" {
 		return false

@@ -84,7 +84,8 @@ func (e *environment) try(ctx context.Context, namespace string, c admissionCase
 	return outcome{refusal: refusal, warnings: collected(), secretName: secretNameIn(object)}, nil
 }
 
-// prepare returns the object to send. For an update, it changes the existing object.
+// prepare returns the object to send. For an update, that is the existing object with the labels, the annotations and
+// the spec of the case's new object.
 func (e *environment) prepare(ctx context.Context, namespace string, c admissionCase) (client.Object, error) {
 	if c.old == nil {
 		object := c.new.DeepCopyObject().(client.Object)

@@ -9,8 +9,8 @@ import (
 	webhookv1 "example.com/operator-workshop/05-webhook-password/internal/webhook/v1"
 )
 
-// With the match conditions in config/webhook/match_conditions_validating.yaml, the API server never asks about an
-// update that leaves the spec as it is. The webhook must not depend on that.
+// With the match conditions in config/webhook/match_conditions_validating.yaml, the API server never asks the webhook
+// about an update that leaves the spec as it is. The webhook must not depend on that.
 func TestUnchangedSpecIsNotValidated(t *testing.T) {
 	g := NewWithT(t)
 	stored := password("stored", policy(53, 0, 0), once, every(time.Nanosecond))

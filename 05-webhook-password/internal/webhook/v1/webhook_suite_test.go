@@ -22,7 +22,7 @@ func TestAdmission(t *testing.T) {
 var _ = BeforeSuite(func(ctx SpecContext) {
 	DeferCleanup(env.stop)
 	Expect(env.start(ctx)).To(Succeed())
-	// Create these before any admission applies, because some of them would be refused.
+	// Create the cases' old objects before any admission applies, because some of them would be refused.
 	for _, namespace := range []string{byWebhooks, byPolicies} {
 		for _, c := range cases() {
 			storeOld(ctx, namespace, c)
