@@ -38,8 +38,8 @@ var (
 	version, revision = "unknown", "unknown"
 )
 
-// tellsSecrets is the log level at which client-go begins to log the bodies of its requests. In zap, lower levels are
-// more verbose.
+// tellsSecrets is the log level at which client-go begins to log the bodies of requests and responses. In zap, lower
+// levels are more verbose.
 const tellsSecrets = zapcore.Level(-8)
 
 func init() {

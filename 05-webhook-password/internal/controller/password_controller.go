@@ -49,7 +49,7 @@ type PasswordReconciler struct {
 	Clock clock.PassiveClock
 }
 
-//workshop:until 5.4e // This allows more than is needed. Step 5.4e puts a marker beside the code that needs it.
+//workshop:until 5.4e // This marker allows more than is needed. Step 5.4e replaces it with markers beside the code that needs them.
 //workshop:until 5.4e // +kubebuilder:rbac:groups="";events.k8s.io;secret.example.com,resources=events;passwords;passwords/status;secrets,verbs=*
 //workshop:markers 5.4e
 // +kubebuilder:rbac:groups=secret.example.com,resources=passwords,verbs=list;watch

@@ -71,7 +71,7 @@ func expectBits(t *testing.T, policy secretv1.PasswordPolicy, exact float64) {
 	bits := Bits(policy)
 	caution := 1.0 // because of rounding
 	if policy.Repeat == secretv1.RepeatForbidden {
-		caution = 8 // because Bits replaces a curve with straight lines
+		caution = 8 // because Bits counts the same entropy for each character
 	}
 	switch {
 	case bits >= weakBits && exact < weakBits:
