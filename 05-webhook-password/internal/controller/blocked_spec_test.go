@@ -132,7 +132,7 @@ var _ = Describe("a Password is blocked by", func() {
 })
 
 // othersSecrets returns Secrets that a new Password must not take over. The keys say what distinguishes them. One of
-// them is owned, which already exists and belongs to another Password; the others don't exist yet.
+// them, the argument owned, already exists and belongs to another Password; the others don't exist yet.
 func othersSecrets(namespace string, owned *corev1.Secret) map[string]*corev1.Secret {
 	secret := func(name string, labels map[string]string, owners []metav1.OwnerReference) *corev1.Secret {
 		return &corev1.Secret{
