@@ -15,8 +15,8 @@ import (
 	"example.com/operator-workshop/05-webhook-password/internal/generator"
 )
 
-// The annotations and the key that describe a Secret's password. The operator writes them together with the password,
-// so a crash can't separate them.
+// The annotations that describe a Secret's password, and the entry that holds the fingerprint's key. The operator
+// writes them together with the password, so a crash can't separate them.
 const (
 	// policyAnnotation describes the policy that the password was made for.
 	policyAnnotation = "secret.example.com/policy"

@@ -43,7 +43,7 @@ const (
 
 var (
 	scheme = newScheme()
-	// Scheme is not set, because the test kit would then set spec.conversion of the CRD, which the specs do themselves.
+	// Scheme is not set, because the test kit would then set spec.conversion of the CRD, which the tests do themselves.
 	cluster = &testcluster.Cluster{CRDs: []string{"../../config/crd/bases"}}
 	// api reads and writes as an administrator, in both versions.
 	api client.Client
@@ -73,7 +73,7 @@ func newScheme() *runtime.Scheme {
 	return scheme
 }
 
-// process is a manager like that of the program, but runs in a goroutine of the test.
+// process is a manager like the operator's, but runs in a goroutine of the test.
 type process struct {
 	address string
 	health  string

@@ -61,7 +61,7 @@ func definition(ctx context.Context) (*apiextensionsv1.CustomResourceDefinition,
 	return found, api.Get(ctx, client.ObjectKey{Name: crdName}, found)
 }
 
-// setConversion changes spec.conversion of the CRD, and restores it after the spec.
+// setConversion changes spec.conversion of the CRD, and restores it when the Ginkgo spec ends.
 func setConversion(ctx context.Context, conversion *apiextensionsv1.CustomResourceConversion) {
 	GinkgoHelper()
 	found, err := definition(ctx)

@@ -75,7 +75,7 @@ func beRenewed(former *x509.Certificate) types.GomegaMatcher {
 	)
 }
 
-// storedCertificate returns the certificate in the Secret, or nil if there is none.
+// storedCertificate returns the certificate in the Secret, or nil if it can't be read.
 func storedCertificate(ctx context.Context) *x509.Certificate {
 	content, err := incluster.TryKubectl(ctx, "get", "secret", certificateSecret, "--namespace="+namespace, `--output=go-template={{index .data "tls.crt" | base64decode}}`)
 	if err != nil {

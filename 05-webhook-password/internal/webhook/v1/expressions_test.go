@@ -20,7 +20,7 @@ import (
 	webhookv1 "example.com/operator-workshop/05-webhook-password/internal/webhook/v1"
 )
 
-// evaluated is a policy of config/policies. The test evaluates its expressions itself, with the
+// evaluated is a policy of config/policies. The tests evaluate its expressions themselves, with the
 // API server's own library, because sending a request for each case would take hours.
 type evaluated struct {
 	conditions, expressions, messages []cel.Program
