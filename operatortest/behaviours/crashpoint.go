@@ -33,7 +33,7 @@ func (w write) String() string {
 type crashPoint struct {
 	target write
 	before bool
-	// recorded holds the writes of an earlier lifecycle. They show which names are generated.
+	// recorded holds the writes of an earlier, undisturbed trial. They show which names are generated.
 	recorded []write
 
 	tap       *traffic.Tap

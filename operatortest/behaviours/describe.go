@@ -19,19 +19,20 @@ import (
 	"example.com/operator-workshop/operatortest/testcluster"
 )
 
-// behaviourTimeout bounds each spec's wait for its behaviour. The behaviour's trials run beside those of other
-// behaviours.
+// behaviourTimeout bounds each spec's wait for its behaviour. It is long, because most behaviours share the machine
+// with others while they are tried.
 const behaviourTimeout = 15 * time.Minute
 
 // DescribeOperator defines a spec for each behaviour that every operator must have. Call it where Ginkgo allows a
 // Describe; the suite must start the cluster in its BeforeSuite. Each spec has its behaviour's name as a label.
 //
-// The trials of the selected behaviours run in parallel, most of them from the first spec on, and each spec waits for
-// its own. The trials of "growth" and "shutdown" run alone.
+// The trials of the selected behaviours begin with the first spec and run in parallel, and each spec waits for its own.
+// The trials of "growth" and "shutdown" run alone. If Ginkgo's flags select specs by anything but labels, or run specs
+// in several processes, a behaviour's trials begin only with its spec.
 //
-// Two environment variables correspond to flags of "operatortest run". With OPERATORTEST_REPORT=DIR, DescribeOperator writes
-// report.json, junit.xml and report.html to a folder in DIR that has the name of the sample's kind, in lower case. With
-// OPERATORTEST_TRIAL=ID, it runs only the trial that has this ID in a report.
+// Two environment variables correspond to flags of "operatortest run". With OPERATORTEST_REPORT=DIR, DescribeOperator
+// writes report.json, junit.xml and report.html to a folder in DIR that has the name of the sample's kind, in lower
+// case. With OPERATORTEST_TRIAL=ID, it runs only the trial that has this ID in a report.
 func DescribeOperator(operator operatortest.Operator, cluster *testcluster.Cluster) {
 	ginkgo.Describe("the operator", ginkgo.Ordered, ginkgo.ContinueOnFailure, func() {
 		var running *session
@@ -166,7 +167,7 @@ func (s *session) startAll(list []behaviour) {
 	}
 }
 
-// start starts to try a behaviour, unless that has been started, is left out, or must run alone. The method wait tries
+// start starts to try a behaviour, unless it has been started, is left out, or must run alone. The method wait tries
 // a behaviour that must run alone.
 func (s *session) start(b behaviour) {
 	if _, started := s.results[b.name]; started || b.alone || b.leftOut(s.runner.Operator) != "" {

@@ -55,8 +55,9 @@
 // changes to the operator's code. When an operator is killed, all its requests fail from then on; the goroutines that
 // remain in the test process have no effect on the cluster any more.
 //
-// Names of cluster-scoped objects contain the name of the trial's namespace. The operator's lists and watches of
-// cluster-scoped custom resources select those of its trial.
+// The kit gives cluster-scoped resources names that contain the name of the trial's namespace; the names that the
+// operator gives to cluster-scoped children must contain it, too. The operator's lists and watches of cluster-scoped
+// custom resources select those of its trial.
 //
 // Final states are compared as a whole: all resources and children of the trial, and what exists outside
 // Kubernetes. The comparison ignores the children's status, most of the metadata, the namespace's name, UIDs, the
@@ -65,26 +66,26 @@
 // The kit also reports a write outside the trial's namespace, and an object of any other kind, except Events and
 // Leases, that the operator created and didn't delete: declare its kind in [operatortest.Operator.Children].
 //
-// A panic is an error in every trial, even if the framework recovers from it. The kit searches the operator's log for
-// panics and for the values of Secrets. If the operator runs as a process of its own, the log is what that process
-// prints; otherwise it is the output of the logger in Run's context, and the behaviour "secrets" is reported as not tried
-// if there is none.
+// A panic is an error in every trial, even if the framework recovers from it, but not if the operator's own code does.
+// The kit searches the operator's log for panics and for the values of Secrets. If the operator runs as a process of
+// its own, the log is what that process prints; otherwise it is the output of the logger in Run's context. The
+// behaviour "secrets" is reported as not tried if there were values to search for, but no log.
 //
 // A disturbance that changes nothing is an error, because any operator would pass the trial. Examples are a patch with
 // a misspelt field, and one that sets the current value. Before it calls Normalize, the kit compares the fields that a
 // patch of [operatortest.Child.Drift] changes: after the repair, none may still have the patch's value, even if the
 // field's content is random. A trial that finds nothing to disturb is reported as not tried.
 //
-// Specs are generated from the definition's schema: bounds, enums, defaults, optional fields, lists. The kit leaves CEL
-// rules to the API server, and drops every spec that the API server refuses. For strings whose form the schema doesn't
-// specify, [operatortest.Operator.Values] lists sensible values, by paths such as spec.image, spec.pools[].size or
-// spec.labels.*. Name the fields that can only increase, such as versions, in [operatortest.Operator.Ascending]. Sequences
-// of specs are drawn at random, from [operatortest.Operator.Seed], so each run tries the same ones; a sequence that
-// fails is shortened.
+// Specs are generated from the definition's schema: from its bounds, enums, defaults, optional fields and lists. The
+// kit leaves CEL rules to the API server, and drops every spec that the API server refuses. For strings whose form the
+// schema doesn't specify, [operatortest.Operator.Values] lists sensible values, by paths such as spec.image,
+// spec.pools[].size or spec.labels.*. Name the fields that can only increase, such as versions, in
+// [operatortest.Operator.Ascending]. Sequences of specs are drawn at random, from [operatortest.Operator.Seed], so each
+// run tries the same ones; a sequence that fails is shortened.
 //
 // If the operator manages something outside Kubernetes, describe that as an [operatortest.External]. If your
-// External is also an [operatortest.Interrupter], the kit also kills the operator before and after each call that has an
-// effect there.
+// External is also an [operatortest.Interrupter], the kit also kills the operator before and after each call that has
+// an effect there.
 //
 // A failure shows what was expected, what was found, the last requests and log lines of each operator, and what to look
 // at in the code.

@@ -28,8 +28,8 @@ func (i *faultInjector) tap() *traffic.Tap {
 	return tap
 }
 
-// decide is the rule for the operator's requests. It spares leader election, which has a behaviour of its own, and requests
-// that are not for a resource, because libraries wait up to 10 seconds after a failed discovery.
+// decide is the rule for the operator's requests. It spares leader election, which has a behaviour of its own, and
+// requests that are not for a resource, because libraries wait up to 10 seconds after a failed discovery.
 func (i *faultInjector) decide(request traffic.Request) traffic.Action {
 	if request.IsLease() || request.Resource == "" {
 		return traffic.Action{}

@@ -41,8 +41,8 @@ func makeForeign(ctx context.Context, t *trial.Trial, template *unstructured.Uns
 	return foreign, nil
 }
 
-// untouched returns an error if the object has changed, or if the API server accepted an operator's request to change or
-// delete it. A refused request has harmed no one.
+// untouched returns an error if the object has changed, or if the API server accepted an operator's request to change
+// or delete it. A refused request has harmed no one.
 func untouched(ctx context.Context, t *trial.Trial, operator *trial.Instance, foreign *unstructured.Unstructured) error {
 	if err := unchanged(ctx, t, foreign); err != nil {
 		return err
@@ -62,8 +62,8 @@ func untouched(ctx context.Context, t *trial.Trial, operator *trial.Instance, fo
 	return nil
 }
 
-// unchanged returns an error if someone else's object was replaced or has changed. The status and the annotation of the
-// Deployment controller don't count.
+// unchanged returns an error if someone else's object was deleted or replaced, or has changed. The status and the
+// annotation of the Deployment controller don't count.
 func unchanged(ctx context.Context, t *trial.Trial, foreign *unstructured.Unstructured) error {
 	now := foreign.DeepCopy()
 	if err := t.Get(ctx, now); err != nil {

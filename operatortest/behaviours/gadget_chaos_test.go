@@ -50,7 +50,7 @@ func chaoticOperator(mutation mutation, operator operatortest.Operator) operator
 	return generated(mutation, secretiveOperator(mutation, misoperated(mutation, operator)))
 }
 
-// chaotic contains the functions that some mutations call in place of the usual reconcile, unless the gadget is being
+// chaotic contains the functions that replace the usual reconcile for some mutations, unless the gadget is being
 // deleted.
 var chaotic = map[mutation]func(*gadgetReconciler, context.Context, *unstructured.Unstructured) error{
 	namesAnew:        (*gadgetReconciler).nameAnew,

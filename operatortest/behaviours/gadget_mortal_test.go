@@ -20,8 +20,8 @@ type mortal struct {
 	wrote atomic.Bool
 }
 
-// runMortal returns a context and a configuration for an operator with a flaw. A request through this configuration
-// ends the context when mortal must end the operator.
+// runMortal returns a context and a configuration for an operator with a flaw. The configuration's requests pass
+// through a mortal, which ends the operator by cancelling the context.
 func runMortal(ctx context.Context, config *rest.Config, mutation mutation) (context.Context, *rest.Config) {
 	ctx, end := context.WithCancel(ctx)
 	config = rest.CopyConfig(config)

@@ -103,7 +103,7 @@ var _ = pooledIt("a child that another operator serves is accepted if the suite 
 	}
 })
 
-var _ = pooledIt("what another controller makes of a child is not compared, even if it is of a declared kind", func(ctx context.Context, g Gomega) {
+var _ = pooledIt("an object that another controller creates for a child is not compared, even if it is of a declared kind", func(ctx context.Context, g Gomega) {
 	runner, err := trial.NewRunner(ctx, gadgetOperator(""), cluster)
 	g.Expect(err).NotTo(HaveOccurred())
 	defer runner.Close()

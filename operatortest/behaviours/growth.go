@@ -20,18 +20,18 @@ const (
 	warmUp = 2
 	// blocks is how many measurements follow the one at the end of the warm-up, with blockRounds rounds before each.
 	//
-	// Goroutines, watches, threads and files are counted exactly, and at rest. A leak of one in each round adds blockRounds to
-	// the count in each block, so two blocks are enough to find it. More rounds would only find leaks that don't happen in every
-	// round, and each round takes as long as the operator needs for a resource. A pool that grows with the work doesn't count as
-	// a leak if the first perRound * (warmUp + blockRounds) resources fill it. Memory is not exact: see ballast and
-	// processBallast.
+	// Goroutines, watches, threads and files are counted exactly, and at rest. A leak of one in each round adds
+	// blockRounds to the count in each block, so two blocks are enough to find it. More rounds would only find leaks that
+	// don't happen in every round, and each round takes as long as the operator needs for a resource. A pool that grows
+	// with the work doesn't count as a leak if the first perRound * (warmUp + blockRounds) resources fill it. Memory can't
+	// be measured exactly: see ballast and processBallast.
 	blocks      = 2
 	blockRounds = 2
 	// ballast is how many spaces pad an annotation on each resource, so that a leaked copy shows in the memory of this
 	// process. The API server allows 256 KiB for all annotations of an object.
 	ballast = 200 << 10
-	// processBallast is how many bytes each resource must leave in the memory of an operator's own process to count as a leak.
-	// It is the size of several copies, because the kit can't make that process collect its garbage.
+	// processBallast is how many bytes each resource must leave in the memory of an operator's own process to count as a
+	// leak. It is the size of several copies, because the kit can't make that process collect its garbage.
 	processBallast = 2 << 20
 )
 

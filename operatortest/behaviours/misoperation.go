@@ -77,7 +77,7 @@ func childrenRefused(ctx context.Context, t *trial.Trial) error {
 }
 
 // renamedRefused returns an experiment that changes the names of children while a quota refuses the new ones, and then
-// removes the quota. In the end, none of the old children may exist.
+// removes the quota. In the end, the children with the old names must be gone.
 func renamedRefused(change map[string]any) func(context.Context, *trial.Trial) error {
 	return func(ctx context.Context, t *trial.Trial) error {
 		wanted, err := t.Fresh(ctx, change)

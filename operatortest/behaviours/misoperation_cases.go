@@ -59,8 +59,9 @@ func impossibleSpecs(ctx context.Context, runner *trial.Runner) ([]trial.Case, e
 	return cases, nil
 }
 
-// renameIn returns a copy of a spec, or of a part of one, in which each value that equals name is replaced with other. It
-// reports whether it found such a value. It leaves alone the fields at the paths in kept, which begin at the value.
+// renameIn returns a copy of a spec, or of a part of one, in which each string that equals name is replaced with other.
+// It reports whether it found such a string. It leaves alone the fields at the paths in kept, which are relative to the
+// given value.
 func renameIn(value any, kept []string, name, other string) (renamed any, found bool) {
 	if slices.Contains(kept, "") {
 		return runtime.DeepCopyJSONValue(value), false

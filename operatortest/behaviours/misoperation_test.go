@@ -20,7 +20,7 @@ func TestRenameInLeavesKeptFieldsAlone(t *testing.T) {
 		"a field in a list":       {[]string{"spec.secret", "spec.secretName", "spec.users[].password", "spec.files"}, nil},
 		"a field in a map":        {[]string{"spec.secret", "spec.secretName", "spec.users", "spec.files.*.from"}, nil},
 		"the spec":                {[]string{"spec"}, nil},
-		"another one in the list": {[]string{"spec.users[].name", "spec.secret", "spec.secretName", "spec.files"}, map[string]any{"users": []any{map[string]any{"password": "b"}}}},
+		"another field in a list": {[]string{"spec.users[].name", "spec.secret", "spec.secretName", "spec.files"}, map[string]any{"users": []any{map[string]any{"password": "b"}}}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -30,7 +30,7 @@ const (
 	seizesNotes mutation = "takes over a ConfigMap with the second one's name that no object controls"
 )
 
-// ownerLabel is the label with the UID of the gadget to which a ConfigMap without an owner reference belongs.
+// ownerLabel is the label with the gadget's UID on a second ConfigMap that should be deleted with the gadget.
 const ownerLabel = "test.example.com/gadget"
 
 // besideOperator describes the operators with a second ConfigMap.

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 )
 
-// Flaws of operators that sometimes write when there is nothing to do, but not in every reconcile.
+// Flaws of operators that write when there is nothing to do: only in some reconciles, or without an effect.
 const (
 	appliesNews    mutation = "applies an annotation that changes with everything that happens to the gadget"
 	appliesForEver mutation = "applies its Deployment again and again, without a reason"
@@ -48,8 +48,8 @@ func (r *gadgetReconciler) tryAnyway(ctx context.Context, found *corev1.ConfigMa
 	return fmt.Sprintf("ConfigMap %s belongs to someone else: %s", found.Name, err), nil
 }
 
-// touchAtPoll does what the reference operator does. It also annotates the gadget once pollInterval has passed since
-// the first reconcile, or since the last annotation.
+// touchAtPoll does what the reference operator does. It also annotates the gadget if at least pollInterval has passed
+// since the first reconcile or the last annotation.
 func (r *gadgetReconciler) touchAtPoll(ctx context.Context, gadget *unstructured.Unstructured) error {
 	if err := r.begin(ctx, gadget); err != nil {
 		return err
@@ -66,7 +66,7 @@ func (r *gadgetReconciler) touchAtPoll(ctx context.Context, gadget *unstructured
 }
 
 var _ = Describe("the test kit", func() {
-	catches("writes when there is nothing to do, but not in each reconcile",
+	catches("writes when there is nothing to do, only in some reconciles or without an effect",
 		mutant{silent, appliesNews, "expected no write request while someone else applies the spec"},
 		mutant{converges, appliesForEver, "it keeps writing"},
 		mutant{silent, touchesAtPoll, "expected no write request while someone else applies the spec"},

@@ -17,8 +17,8 @@ import (
 	"example.com/operator-workshop/operatortest/traffic"
 )
 
-// insuresOnce writes something else first when it is restarted, so only a crash right after the write of
-// insuredAnnotation shows the flaw.
+// insuresOnce survives every crash except one right after the write of insuredAnnotation. When it is restarted, it
+// writes something else first, so the kit must recognize that write by its description.
 const insuresOnce mutation = "records that it has insured the parcel before it does so, and records each of its starts"
 
 // leaksAndMarks has two flaws. The first one shows whenever the ConfigMap's name changes.

@@ -26,8 +26,8 @@ const (
 const (
 	// pollInterval is the interval at which pollsChildren and touchesAtPoll poll.
 	pollInterval = maxPause * 3 / 4
-	// firstRetry and lastRetry are the delays of backsOff after the first failure and after many. The fourth delay is longer
-	// than maxPause.
+	// firstRetry and lastRetry are the delays of backsOff after the first failure and after many. The fourth delay is
+	// longer than maxPause.
 	firstRetry, lastRetry = 300 * time.Millisecond, 4 * time.Second
 )
 

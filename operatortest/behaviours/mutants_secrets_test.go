@@ -142,7 +142,7 @@ var _ = pooledIt("a value that is not secret is found unless its key is left out
 	g.Expect(tryReport(ctx, secrets, operator, `host in Secret gadget`)).To(Succeed())
 })
 
-var _ = pooledIt("an operator whose log the kit doesn't see is not tried for what it logs", func(ctx context.Context, g Gomega) {
+var _ = pooledIt(`the behaviour "secrets" is reported as not tried if the kit sees no log of the operator`, func(ctx context.Context, g Gomega) {
 	operator := mutant{lacking: secrets, flaw: unheard}.operator()
 	runner, err := trial.NewRunner(ctx, operator, cluster)
 	g.Expect(err).NotTo(HaveOccurred())

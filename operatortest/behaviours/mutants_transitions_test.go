@@ -35,7 +35,7 @@ var _ = Describe("the test kit", func() {
 			return nil
 		}
 	}
-	inPool("catches every operator that depends on the past, in as few steps as possible",
+	inPool("catches every operator that depends on the past, and reports as few steps as possible",
 		shortest(keepsColour, `{"configMapName":"settings","size":2}`),
 		shortest(leaksRenamed, `{"colour":"green","configMapName":"tuning","size":2}`),
 	)

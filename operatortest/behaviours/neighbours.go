@@ -175,8 +175,8 @@ func apart(children, others []*unstructured.Unstructured) error {
 	return nil
 }
 
-// podSelector returns the selector with which an object selects pods. If it has none, podSelector returns one that selects
-// nothing.
+// podSelector returns the selector with which an object selects pods. If it has none, podSelector returns one that
+// selects nothing.
 func podSelector(object *unstructured.Unstructured) (labels.Selector, error) {
 	for _, field := range []string{"selector", "podSelector"} { // the latter is a NetworkPolicy's
 		content, found, _ := unstructured.NestedMap(object.Object, "spec", field)

@@ -186,7 +186,8 @@ func noTrial(id string) error {
 }
 
 // partsLeftOut returns the reasons for leaving out parts of a behaviour. The keys are the parts' names without the
-// behaviour and the slash. For "update", they include what is not changed because of Operator.Fixed and Operator.Required.
+// behaviour and the slash. For "update", they include what is not changed because of Operator.Fixed and
+// Operator.Required.
 func partsLeftOut(operator operatortest.Operator, b behaviour) map[string]string {
 	parts := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(operator.LeftOut)) {

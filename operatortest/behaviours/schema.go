@@ -22,9 +22,9 @@ import (
 // fieldOwner is the name under which the kit applies definitions.
 const fieldOwner = client.FieldOwner("operatortest")
 
-// DescribeSchema generates the specs of the behaviour "schema": the definitions are valid, every sample is accepted, and
-// every invalid sample is refused for the reason that it names. Call it where Ginkgo allows a Describe; the suite must
-// start the cluster in its BeforeSuite. Each spec has the label "schema".
+// DescribeSchema generates the specs of the behaviour "schema": the definitions are valid, every sample is accepted,
+// and every invalid sample is refused for the reason that it names. Call it where Ginkgo allows a Describe; the suite
+// must start the cluster in its BeforeSuite. Each spec has the label "schema".
 func DescribeSchema(operator operatortest.Operator, cluster *testcluster.Cluster) {
 	// The specs take turns in one namespace, because each namespace causes much work for Kubernetes.
 	ginkgo.Describe("the schema", ginkgo.Label(schemaName), ginkgo.Ordered, ginkgo.ContinueOnFailure, func() {
@@ -109,8 +109,8 @@ func (c *schemaChecks) checkDefinitions(ctx context.Context, file string) error 
 	return nil
 }
 
-// redirect gives a definition with a conversion webhook the webhook's address in the cluster. The API server would refuse
-// the definition's own Service beside that address.
+// redirect gives a definition with a conversion webhook the webhook's address in the cluster. The API server would
+// refuse the definition's own Service beside that address.
 func (c *schemaChecks) redirect(ctx context.Context, object *unstructured.Unstructured) error {
 	path := []string{"spec", "conversion", "webhook", "clientConfig"}
 	if _, found, _ := unstructured.NestedMap(object.Object, path...); !found {
@@ -171,8 +171,8 @@ func (c *schemaChecks) checkSample(ctx context.Context, file string) error {
 }
 
 // checkInvalidSample returns an error if the last object of the file is accepted, or refused for a reason that the file
-// doesn't name. The objects before it must be accepted. If one of them has the same name, the last one changes it: a file
-// can show a change that must be refused.
+// doesn't name. The objects before it must be accepted. If one of them has the same kind and name, the last one changes
+// it: a file can show a change that must be refused.
 func (c *schemaChecks) checkInvalidSample(ctx context.Context, file string) error {
 	message, err := manifest.Refusal(file)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 const shownDisclosures = 10
 
 // secrets checks the trials of all behaviours that run in parallel: an operator that is otherwise well behaved is most
-// likely to disclose something when an error occurs. The trial of this behaviour itself matters only if the behaviour
-// is tried alone.
+// likely to disclose something when an error occurs. The trial of this behaviour itself is for runs in which the
+// behaviour is tried alone.
 var secrets = behaviour{
 	name:    "secrets",
 	promise: "keeps the contents of Secrets out of its log, Events, status and all other objects",
@@ -44,8 +44,8 @@ var secrets = behaviour{
 
 func noRequest(traffic.Request) bool { return false }
 
-// undisclosed returns an error if a trial found the value of a Secret where it does not belong, or if there was no log
-// to search.
+// undisclosed returns an error if a trial found the value of a Secret where it does not belong, or if there were values
+// to search for, but no log.
 func undisclosed(runner *trial.Runner) error {
 	found := runner.Disclosed()
 	if len(found) == 0 && runner.SawNoLog() && !runner.LeftOut(secretsLog) {
@@ -63,7 +63,7 @@ func undisclosed(runner *trial.Runner) error {
 		strings.Join(found, "\n"), more, secretsPart+"KEY")
 }
 
-// errNoLog means that the operator may have logged anything.
+// errNoLog means that the kit has seen no log, so it can't tell whether the operator logs the values of Secrets.
 var errNoLog = fmt.Errorf("%w, because the kit has seen no line of the operator's log, and so can't search it\n"+
 	"Use the logger in Run's context: klog.FromContext(ctx) returns it, and for a manager, set ctrl.Options.Logger to ctrl.LoggerFrom(ctx). "+
 	"If the operator logs to a file, call RunOptions.LogFile. If it logs nothing, leave out %q", errNotTried, secretsLog)

@@ -11,8 +11,8 @@ import (
 	"example.com/operator-workshop/operatortest/internal/trial"
 )
 
-// widgetsOfGadgetOperator describes the operator servesWidgets by its second kind. gadgetOperator(servesWidgets) describes
-// it by its first.
+// widgetsOfGadgetOperator describes the operator servesWidgets by its second kind. gadgetOperator(servesWidgets)
+// describes it by its first.
 func widgetsOfGadgetOperator() operatortest.Operator {
 	both := gadgetOperator(servesWidgets)
 	return operatortest.Operator{

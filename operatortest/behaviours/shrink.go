@@ -35,7 +35,7 @@ func (s *search) report(ctx context.Context, number int, failing sequence) error
 		"drawn from Operator.Seed %d\n%w", shortest, randomSeed(s.Operator), again)
 }
 
-// shrink makes rapid draw the same plan again, and simplify it while the sequence with that number still fails. It
+// shrink makes rapid draw the same plan again, and simplify it while the sequence with the given number still fails. It
 // returns the simplest failing sequence that was found, which may be the given one. If the search gets stuck, shrink
 // searches once more with the highest limit: the machine may be busier than it was during the trials.
 func (s *search) shrink(ctx context.Context, number int, failing sequence) sequence {

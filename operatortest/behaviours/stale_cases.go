@@ -102,8 +102,8 @@ func childrenUnseen(ctx context.Context, b *staleTrial) error {
 	return b.ConvergeTo(ctx, b.resource, b.made, "the same final state as if the operator had seen everything immediately")
 }
 
-// foreignWritesUnseen is a stale state: the operator changes children although it has seen only an old version of them. It
-// catches an update that reverts what others wrote.
+// foreignWritesUnseen is a stale state: the operator changes children although it has seen only an old version of them.
+// It catches an update that reverts what others wrote.
 func foreignWritesUnseen(ctx context.Context, b *staleTrial) error {
 	if err := b.begin(ctx); err != nil {
 		return err

@@ -8,7 +8,7 @@ import (
 	"example.com/operator-workshop/operatortest/traffic"
 )
 
-// supervisor runs operators one after another: when one dies, the next is started.
+// supervisor runs operators one after another: when one is killed, the next is started.
 type supervisor struct {
 	*trial.Trial
 	// crashPoints are for the operators that have not started yet.

@@ -13,8 +13,8 @@ import (
 	"example.com/operator-workshop/operatortest/traffic"
 )
 
-// timeTravel is another case from the paper on Sieve (OSDI 2022), in addition to those in stale.go: a restarted operator
-// connects to another API server, whose watch cache lags behind, and sees again what it has already acted on.
+// timeTravel is another case from the paper on Sieve (OSDI 2022), in addition to those in stale.go: a restarted
+// operator connects to another API server, whose watch cache lags behind, and sees again what it has already acted on.
 var timeTravel = behaviour{
 	name:    "time-travel",
 	promise: "does no harm when it is restarted and an API server that lags behind shows it the past",

@@ -62,9 +62,9 @@ func playUndisturbed(ctx context.Context, runner *trial.Runner, change map[strin
 	return &undisturbedLife{lifecycle: life, writes: recorder.seen}, err
 }
 
-// changeInPlace returns a spec that keeps the children's names, and that the operator carries out if nothing interferes.
-// If the operator carries out no such spec, changeInPlace returns one that it doesn't carry out: the behaviour that uses the
-// spec then fails, too. The result is nil if no spec is known that keeps the names.
+// changeInPlace returns a spec that keeps the children's names, and that the operator carries out if nothing
+// interferes. If the operator carries out no such spec, changeInPlace returns one that it doesn't carry out: the
+// behaviour that uses the spec then fails, too. The result is nil if no spec is known that keeps the names.
 func changeInPlace(ctx context.Context, runner *trial.Runner) (map[string]any, error) {
 	found, err := runner.Once("change in place", func() (any, error) {
 		first, err := runner.OtherSpecInPlace(ctx)
