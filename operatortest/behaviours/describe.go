@@ -135,7 +135,7 @@ type session struct {
 	runner *trial.Runner
 	ctx    context.Context
 	cancel context.CancelFunc
-	// others counts the behaviours in progress that may run at the same time.
+	// others counts the behaviours in progress that need not run alone.
 	others sync.WaitGroup
 	// results contains channels for the outcomes of the behaviours that have been started, by name.
 	results map[string]chan error

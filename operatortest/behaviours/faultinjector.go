@@ -16,7 +16,7 @@ type faultInjector struct {
 	now  *phase
 	taps []*traffic.Tap
 	// injected is how many requests were disturbed. spared is how many more writes would have been disturbed without
-	// the limit laterFailures, in the phases before now.
+	// the limit laterFailures, in the phases that are over.
 	injected, spared int
 }
 

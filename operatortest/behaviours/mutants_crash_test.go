@@ -18,7 +18,7 @@ import (
 )
 
 // insuresOnce survives every crash except one right after the write of insuredAnnotation. When it is restarted, it
-// writes something else first, so the kit must recognize that write by its description.
+// writes something else first, so the kit must recognise that write by its description.
 const insuresOnce mutation = "records that it has insured the parcel before it does so, and records each of its starts"
 
 // leaksAndMarks has two flaws. The first one shows whenever the ConfigMap's name changes.

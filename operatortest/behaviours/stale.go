@@ -57,8 +57,8 @@ type staleSetup struct {
 	// change is a spec that keeps the children's names; changed is a fresh resource's final state with it.
 	change  map[string]any
 	changed state.Snapshot
-	// hasChildren means that the sample has children; hasReplaceable means that one of the declared children is
-	// replaceable.
+	// hasChildren means that the sample has children; hasReplaceable means that at least one of the declared children is
+	// replaceable (see isReplaceable).
 	hasChildren, hasReplaceable bool
 }
 

@@ -15,7 +15,7 @@ type supervisor struct {
 	crashPoints []*crashPoint
 	current     *trial.Instance
 	restore     func()
-	// synced is true once the first actions of the current operator have been observed.
+	// synced means that waitSynced has waited for the current operator, or need not wait for it.
 	synced bool
 }
 
