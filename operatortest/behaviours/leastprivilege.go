@@ -210,7 +210,7 @@ func standIn(request traffic.Request) traffic.Request {
 		request.Verb = "list"
 	case request.IsEvent() && request.Verb == "create": // a repeated event raises the count of the first one
 		request.Verb = "patch"
-	case request.Verb == "patch" && request.Status == http.StatusCreated: // server-side apply needs both permissions to create
+	case request.Verb == "patch" && request.Status == http.StatusCreated: // a server-side apply that creates an object needs both permissions
 		request.Verb = "create"
 	}
 	return request

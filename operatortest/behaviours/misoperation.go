@@ -239,7 +239,7 @@ func misoperations(ctx context.Context, runner *trial.Runner) ([]trial.Case, err
 	}
 	if slices.ContainsFunc(slices.Collect(maps.Values(made)), hasPods) && !runner.LeftOut("misoperation/pods") {
 		cases = append(cases, trial.Case{Name: "a quota refuses the pods", Try: podsRefused})
-		if !runner.Cluster.Existing { // on an existing cluster, the kit may not label the nodes, and the pods aren't simulated
+		if !runner.Cluster.Existing { // on an existing cluster, the kit must not label the nodes, and the pods aren't simulated
 			cases = append(cases,
 				trial.Case{Name: "no node fits the pods", Try: podsHeld((*trial.Trial).Unschedule, "no node fits the pods, which stay pending", "the nodes fit")},
 				trial.Case{Name: "the images can't be pulled", Try: podsHeld((*trial.Trial).FailPulls, "the images can't be pulled", "the images can be pulled")})
