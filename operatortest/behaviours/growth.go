@@ -90,7 +90,7 @@ func tryGrowth(ctx context.Context, t *trial.Trial, spec map[string]any) error {
 	}
 	// A goroutine or connection that ends a moment later is not a leak, so the last measurement is repeated.
 	return t.Within(ctx, t.Operator.Timeout, fmt.Sprintf("no growth in %d times %d rounds, with %d new resources in each", blocks, blockRounds, perRound), func(ctx context.Context) error {
-		usage, err := operator.Usage(ctx)
+		usage, err := usageOf(ctx, t, operator)
 		if err != nil {
 			return err
 		}
@@ -108,12 +108,17 @@ func padded(resource *unstructured.Unstructured) (string, error) {
 	return string(content) + strings.Repeat(" ", ballast), err
 }
 
-// measure waits until the operator is at rest, and measures it. If an operator's own process can't be measured, measure
-// counts only the open watches, and a remark gives the reason.
+// measure waits until the operator is at rest, and then returns its usage.
 func measure(ctx context.Context, t *trial.Trial, operator *trial.Instance) (trial.Usage, error) {
 	if err := t.WaitAtRest(ctx, operator); err != nil {
 		return trial.Usage{}, err
 	}
+	return usageOf(ctx, t, operator)
+}
+
+// usageOf returns the operator's usage. If an operator's own process can't be measured, usageOf counts only the open
+// watches, and a remark gives the reason.
+func usageOf(ctx context.Context, t *trial.Trial, operator *trial.Instance) (trial.Usage, error) {
 	usage, err := operator.Usage(ctx)
 	if operator.IsProcess() && err != nil && ctx.Err() == nil {
 		t.Remark = "only open watches are counted: " + err.Error()
