@@ -113,7 +113,7 @@ func (c *ControlPlane) hangs(ctx context.Context, r record, component string, pi
 // heartbeatOver reports whether kwok is stopped by a signal, or hasn't renewed any node's Lease for too long. kwok has
 // no port to ask. If the API server doesn't answer or there are no Leases, only a stopped kwok is noticed.
 func (c *ControlPlane) heartbeatOver(ctx context.Context, r record, pid int) bool {
-	// ps uses the same letters for states on Linux and on macOS: T is a stopped process.
+	// T is the state of a stopped process in the output of ps, on Linux and on macOS.
 	if state, err := exec.CommandContext(ctx, "ps", "-o", "state=", "-p", strconv.Itoa(pid)).Output(); err == nil && strings.HasPrefix(string(state), "T") {
 		return true
 	}

@@ -272,7 +272,8 @@ func (c *ControlPlane) fill(ctx context.Context, r record) error {
 	return c.createNodes(ctx, r)
 }
 
-// complete saves the state of the new control plane for Reset, and records that it is complete.
+// complete records that the new control plane is complete. Unless the control plane is temporary, complete first saves
+// its state for Reset.
 func (c *ControlPlane) complete(ctx context.Context, r record) error {
 	if !c.options.Temporary {
 		if err := c.saveSnapshot(ctx, r, c.path(snapshotFile)); err != nil {

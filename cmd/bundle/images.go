@@ -18,8 +18,8 @@ type relatedImage struct {
 	Image string `json:"image"`
 }
 
-// images lists the images of the containers, the operator's own first, and then those in environment variables. A
-// cluster without access to the internet needs copies of all of them. An image that is not pinned is an error.
+// images lists the images of the containers, then those of the init containers, and then those in environment variables.
+// A cluster without access to the internet needs copies of all of them. An image that is not pinned is an error.
 func (m *manifests) images() ([]relatedImage, error) {
 	containers, err := m.containers()
 	if err != nil {

@@ -34,8 +34,7 @@ func TestTheDescriptorsMatchTheMarkers(t *testing.T) {
 	g.Expect(withoutDescription(owned[0].StatusDescriptors)).To(ConsistOf(marked["status"]), hint)
 }
 
-// readMarkers returns the descriptors that the markers in the Go code describe. The keys are the two parts of a
-// Memcached, "spec" and "status".
+// readMarkers returns the descriptors that the markers in the Go code describe. The keys are "spec" and "status".
 func readMarkers(t *testing.T) map[string][]descriptor {
 	t.Helper()
 	g := NewWithT(t)

@@ -51,7 +51,8 @@ func run(ctx context.Context, args []string, output io.Writer) error {
 	if err != nil {
 		return err
 	}
-	// Listen first: a second emulator, started by mistake, fails here before it touches the state file of the first.
+	// Listen first: a second emulator, started by mistake on the same address, fails here before it touches the state
+	// file of the first.
 	listener, err := net.Listen("tcp", chosen.listen)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return fmt.Errorf("another program listens on %s: end it, or choose another port with --listen=127.0.0.1:PORT, and give the operator --do-api-url=http://127.0.0.1:PORT", chosen.listen)

@@ -36,8 +36,8 @@ const greeterVariable = "OPERATORTEST_GREETER"
 
 var greetingKind = schema.GroupVersionKind{Group: "test.example.com", Version: "v1", Kind: "Greeting"}
 
-// named maps the UIDs of Greetings to the random names of their ConfigMaps. That is the operator's flaw: its successor
-// doesn't know these names, and chooses new ones.
+// named maps the UIDs of Greetings to the random names of their ConfigMaps. The operator is flawed, because it keeps the
+// names only here: its successor doesn't know them, and chooses new ones.
 var named sync.Map
 
 func runGreeter(ctx context.Context, restConfig *rest.Config, namespace string) error {

@@ -14,10 +14,10 @@ import (
 	"example.com/operator-workshop/operatortest/report"
 )
 
-// shared is shown for trials whose results several behaviours use.
+// shared is shown in place of a behaviour's name for trials whose results several behaviours use.
 const shared = "(shared)"
 
-// progress prints a line for each behaviour that has ended. On a terminal, it shows the trials of the other behaviours
+// progress prints a line for each behaviour that has ended. On a terminal, it counts the trials of the other behaviours
 // below these lines.
 type progress struct {
 	table *tabwriter.Writer
@@ -53,7 +53,7 @@ func (p *progress) behaviour(ended report.Behaviour) {
 	p.draw()
 }
 
-// trial counts a trial that begins or has ended, by behaviour.
+// trial records that a trial of a behaviour has begun or, if ended is true, has ended.
 func (p *progress) trial(behaviour string, ended bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -38,9 +38,9 @@ func (a *app) checkPlay(cmd *cobra.Command, own *exercise.Copy) error {
 	return a.checkThen(cmd.Context(), cmd.OutOrStdout(), own, "", func() error { return a.playDone(cmd, own) })
 }
 
-// playDone plays the chapter with the learner's copy, up to the last section whose steps are all done. If a command's
-// exit status differs from the chapter's, or the command takes too long, the check fails. Output that differs is only
-// shown, because learners may choose their own words.
+// playDone plays the chapter with the learner's copy. It stops before the section of the first step that is not done. If
+// a command's exit status differs from the chapter's, or the command takes too long, the check fails. Output that differs
+// is only shown, because learners may choose their own words.
 func (a *app) playDone(cmd *cobra.Command, own *exercise.Copy) error {
 	out := cmd.OutOrStdout()
 	next, err := own.Next()

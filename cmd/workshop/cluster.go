@@ -149,7 +149,7 @@ func (a *app) shellCommand() *cobra.Command {
 			command.Dir = a.repo.Root
 			command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
 			if err := command.Run(); err != nil {
-				// A shell exits with the status of its last command. If that failed, make shell still succeeded.
+				// A shell exits with the status of its last command. `make shell` succeeds even if that command failed.
 				if _, ok := errors.AsType[*exec.ExitError](err); !ok {
 					return fmt.Errorf("start the shell %s: %w; set SHELL to another", shell, err)
 				}

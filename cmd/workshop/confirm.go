@@ -53,7 +53,8 @@ func (a *app) ask(in io.Reader, out io.Writer) func(ctx context.Context, questio
 	return asker{in: in, out: out, yes: a.yes}.Confirm
 }
 
-// asker asks for confirmation, on in and out, before a cluster that the workshop did not make is changed.
+// asker asks for confirmation before a cluster that the workshop did not make is changed. It writes the question to out,
+// and reads the answer from in.
 type asker struct {
 	in  io.Reader
 	out io.Writer

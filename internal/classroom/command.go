@@ -18,7 +18,7 @@ import (
 	"example.com/operator-workshop/internal/repo"
 )
 
-// errInterrupted is the error after Ctrl-C. A provider that can continue adds the command that does so.
+// errInterrupted is the error after Ctrl-C. Where the work can be continued, the caller adds the command for that.
 var errInterrupted = errors.New("interrupted")
 
 // childGrace is how long a tool's children may keep running after the tool was stopped. It gives docker time to create a

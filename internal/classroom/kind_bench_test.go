@@ -24,7 +24,7 @@ import (
 )
 
 // The fake docker and kind keep their state in files under $FAKE: the cluster's containers, docker's images, and the kind
-// commands that were run. A file named hang makes each kind command but delete wait after its work.
+// commands that were run. A file named hang makes every kind command except delete wait after its work.
 const (
 	fakeDocker = `#!/bin/sh
 if [ -f "$FAKE/down" ]; then cat "$FAKE/down" >&2; exit 1; fi

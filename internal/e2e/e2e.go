@@ -26,11 +26,12 @@ type Step struct {
 
 // Test is an end-to-end test: its steps, and what to do after them.
 type Test struct {
-	// Begin lists the steps that run before there are logs to collect or anything to remove.
+	// Begin lists the steps that prepare the test, such as the creation of the cluster. If one of them fails, the test
+	// ends without Logs and Down.
 	Begin []Step
 	// Steps test the operator. After the first one that fails, the others are skipped.
 	Steps []Step
-	// Logs collects information about a failure, and prints where it is.
+	// Logs collects information about a failure, and prints where it has stored this information.
 	Logs func(ctx context.Context) error
 	// Down removes what Begin has made. Once Begin has succeeded, Down is called even if a step fails.
 	Down func(ctx context.Context) error

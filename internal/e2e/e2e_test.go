@@ -93,7 +93,7 @@ func TestCommandEndsWithItsChildren(t *testing.T) {
 	g.Expect(time.Since(began)).To(BeNumerically("<", 30*time.Second), "a program that does not end must be killed")
 }
 
-// signal is an output that calls a function when it receives some text.
+// signal is an output that calls the function seen once it has received the text at.
 type signal struct {
 	text strings.Builder
 	at   string

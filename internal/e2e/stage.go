@@ -87,7 +87,7 @@ type StageTest struct {
 
 // Run tests the operator, and removes the cluster afterwards unless it is the learner's own or kept.
 func (t *StageTest) Run(ctx context.Context) error {
-	// Check for a container engine before building anything.
+	// A kind cluster needs a container engine. If there is none, Status fails here, before anything is built.
 	if _, err := t.Cluster.Status(ctx); err != nil {
 		return err
 	}
@@ -183,7 +183,7 @@ func (t *StageTest) environment() []string {
 // running.
 func (t *StageTest) logs() string { return filepath.Join(t.Stage.Dir, "bin", "e2e-logs") }
 
-// collect collects logs. It prints its errors and returns nil, so that it never hides the failure of the test.
+// collect collects logs. It prints its errors and returns nil, because they say nothing about the operator.
 func (t *StageTest) collect(ctx context.Context) error {
 	err := logs.Collect(ctx, filepath.Join(t.Repo.Bin(), "kubectl"), t.environment(), filepath.Join(t.logs(), "cluster"))
 	if t.Provider == providers.Kind {

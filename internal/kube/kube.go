@@ -49,8 +49,8 @@ type kubeconfig struct {
 	} `json:"users"`
 }
 
-// Open reads a kubeconfig with one cluster, one user and their certificates, such as the embedded cluster and kind
-// write. It fails for any other kubeconfig, for example one with a token or an exec plugin, which needs kubectl.
+// Open reads a kubeconfig with one cluster, one user and their certificates, such as one written by the embedded cluster
+// or by kind. It fails for any other kubeconfig, for example one with a token or an exec plugin, which needs kubectl.
 func Open(path string) (*Client, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
