@@ -12,7 +12,7 @@ import (
 	"example.com/operator-workshop/internal/repo"
 )
 
-// breakVerb is the word in `make stage-N break NAME`.
+// breakVerb is the verb of `make stage-N break NAME`.
 const breakVerb = "break"
 
 // breakCopy puts the named break into a finished copy or, without a name, lists the breaks.

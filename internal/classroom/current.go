@@ -176,7 +176,7 @@ func (c *current) Reset(context.Context) error {
 	return errors.New("CLUSTER=current is your own cluster and is never reset: use the commands of a chapter's last step to remove what the chapter created")
 }
 
-// Status reports the answers of the cluster's API server. Without a kubeconfig, the state is StateAbsent. If kubectl
+// Status reports the version and the nodes of the cluster. Without a kubeconfig, the state is StateAbsent. If kubectl
 // can't read the kubeconfig or get an answer, the state is StateBroken.
 func (c *current) Status(ctx context.Context) (Status, error) {
 	status := Status{Name: providers.Current, Provider: providers.Current, Kubeconfig: c.Kubeconfig(), State: StateRunning}

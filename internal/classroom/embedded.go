@@ -122,7 +122,7 @@ func (e *embedded) Down(ctx context.Context) error {
 }
 
 // Status reports which processes are running. If the cluster is complete and all its components answer, Status also
-// reports the answers of the API server.
+// reports its version and its nodes.
 func (e *embedded) Status(ctx context.Context) (Status, error) {
 	status := Status{Name: e.options.Name, Provider: providers.Embedded, Kubeconfig: e.Kubeconfig()}
 	up := "`" + e.options.MakeCommand("up") + "`"

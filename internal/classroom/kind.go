@@ -149,7 +149,7 @@ func (k *kind) exportKubeconfig(ctx context.Context) error {
 
 func (k *kind) create(ctx context.Context) error {
 	if k.options.Port != 0 {
-		// The container engine may listen on ports on which this user may not.
+		// Any other error is no problem: the container engine may listen on ports on which this user may not.
 		if err := controlplane.CheckPort(k.options.Port); errors.Is(err, controlplane.ErrPortTaken) {
 			return fmt.Errorf("%w with PORT=, or leave PORT out for a free one", err)
 		}
@@ -280,7 +280,7 @@ func (k *kind) removeFiles() error {
 	return nil
 }
 
-// Status reports whether the cluster exists and was made here and, if so, the answers of its API server.
+// Status reports whether the cluster exists and was made here and, if so, its version and its nodes.
 func (k *kind) Status(ctx context.Context) (Status, error) {
 	status := Status{Name: k.cluster, Provider: providers.Kind, Kubeconfig: k.Kubeconfig(), State: StateRunning}
 	unlock, found, err := k.find(ctx)

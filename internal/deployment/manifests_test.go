@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// installed contains the objects that make one installation safe to run.
+// installed contains those objects of an installation that the tests check.
 type installed struct {
 	namespace  corev1.Namespace
 	deployment appsv1.Deployment

@@ -79,8 +79,8 @@ func Open(path string) (*Client, error) {
 	return &Client{Server: cluster.Server, http: &http.Client{Transport: transport}}, nil
 }
 
-// Get implements the function type Get. If the API server rejects the request, the error contains the server's message
-// or, if there is none, the status.
+// Get sends a GET request, as a function of the type Get does. If the API server rejects the request, the error contains
+// the server's message or, if there is none, the status.
 func (c *Client) Get(ctx context.Context, path string) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.Server+path, nil)
 	if err != nil {

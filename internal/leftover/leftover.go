@@ -2,7 +2,7 @@
 // that a killed play left running.
 //
 // Every program that a play starts inherits an environment variable whose value is unique to the play. The value
-// identifies even a program that has left its process group, as chapter 6's control planes do. If the player is killed,
+// identifies even a program that leaves its process group, as chapter 6's control planes do. If the player is killed,
 // a watchdog stops these programs. If the watchdog is killed, too, the next command of the workshop stops them.
 package leftover
 

@@ -11,7 +11,7 @@ import (
 
 // Usage counts the resources that all processes of a group use together.
 type Usage struct {
-	// Threads is at least the number of processes. Files counts open files, including connections.
+	// Threads counts threads, of which each process has at least one. Files counts open files, including connections.
 	Threads, Files int
 	// Memory is the resident memory in bytes, without mapped files and shared memory.
 	Memory int64

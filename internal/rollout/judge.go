@@ -12,7 +12,7 @@ type sight struct {
 	done bool
 	// progress is the line to print about the rollout.
 	progress string
-	// trouble says why a pod can't start and, in some cases, what to do. It is "" if nothing is wrong.
+	// trouble says why a pod can't be created or can't start and, in some cases, what to do. It is "" if nothing is wrong.
 	trouble string
 	// waiting says what a pod waits for and may still get, or "".
 	waiting string

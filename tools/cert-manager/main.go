@@ -30,7 +30,7 @@ const name = "cert-manager"
 // values are the chart's settings that differ from its defaults.
 var values = map[string]any{
 	"crds": map[string]any{"enabled": true},
-	// This is a Job that `helm install` waits for. Here, kubectl waits for the Deployments instead.
+	// This is a Job that `helm install` waits for. Stage 5's Makefile waits for the Deployments instead.
 	"startupapicheck": map[string]any{"enabled": false},
 }
 
