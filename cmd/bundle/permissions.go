@@ -29,7 +29,7 @@ type grant struct {
 	binding string
 }
 
-// grants separates the operator's own roles and bindings from others.
+// grants collects the rules of the operator's own roles, and puts all other roles and bindings into others.
 func (m *manifests) grants() (permissions, error) {
 	granted, err := m.account()
 	if err != nil {

@@ -16,7 +16,7 @@ type object struct {
 		}
 	}
 	Spec struct {
-		// Replicas is never missing: the API server defaults it.
+		// Replicas is never missing from a Deployment: the API server defaults it.
 		Replicas int
 		NodeName string
 	}
