@@ -28,7 +28,7 @@ func (a *app) stagesWithExercises() (found []*exercise.Stage, err error) {
 	return found, nil
 }
 
-// fillBoxes writes the boxes of the exercises into the chapters, and tables of the steps' tests into docs/exercises.md.
+// fillBoxes writes the boxes of the exercises into the chapters, and tables of the stages' tests into docs/exercises.md.
 // With check, it writes nothing, and fails if something is out of date.
 func (a *app) fillBoxes(out io.Writer, check bool) error {
 	stages, err := a.stagesWithExercises()
