@@ -136,7 +136,7 @@ func (a *app) statusCommand() *cobra.Command {
 	}
 }
 
-// simple returns a command that calls one method of the control plane whose folder is its argument.
+// simple returns a command that calls one method. The command's argument is the control plane's folder.
 func (a *app) simple(use, short string, do func(*controlplane.ControlPlane, context.Context) error) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short, Args: cobra.ExactArgs(1),

@@ -18,7 +18,7 @@ import (
 	"example.com/operator-workshop/internal/repo"
 )
 
-// DefaultName is the name of the cluster when none is chosen.
+// DefaultName is the name of the cluster if no other name is chosen.
 const DefaultName = "workshop"
 
 // Cluster is one classroom cluster, which may not exist yet.
