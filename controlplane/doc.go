@@ -1,7 +1,7 @@
 // Package controlplane runs a real Kubernetes control plane without a container engine: etcd, kube-apiserver,
 // kube-controller-manager, kube-scheduler, and kwok, which plays the kubelet of simulated nodes. Think of it as envtest
 // with a garbage collector, with Deployments whose pods become ready, and with namespaces that can be deleted. The package's
-// example shows how to start one in ten lines.
+// example starts a control plane in about ten lines.
 //
 // [Start] makes a control plane that ends when the process does, even if the process is killed. To get one that keeps
 // running and stores its data in a folder, as classroom clusters do, call [Open]. You can call the methods of its result

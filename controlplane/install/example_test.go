@@ -38,7 +38,7 @@ func runWithWebhooks(ctx context.Context) error {
 	return runOperator(ctx, plane, server) // your own function
 }
 
-// runOperator serves a webhook that denies all requests, and sends one.
+// runOperator serves a webhook that denies all requests, and tries to create a ConfigMap.
 func runOperator(ctx context.Context, plane *controlplane.ControlPlane, server webhook.Server) error {
 	server.Register("/refuse", &webhook.Admission{Handler: admission.HandlerFunc(
 		func(context.Context, admission.Request) admission.Response { return admission.Denied("not today") })})
