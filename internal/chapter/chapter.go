@@ -15,7 +15,7 @@ type Chapter struct {
 	Snippets []Snippet
 }
 
-// Step is a heading of level 1 to 3 with the console fences up to the next one.
+// Step is a heading of level 1 to 3 with the console fences up to the next such heading.
 // The fences before the first heading form a step without a title.
 type Step struct {
 	Line   int
@@ -41,7 +41,7 @@ type Block struct {
 	Clusters    []string      // kinds of cluster it is played on; empty means all
 	Cleanup     bool
 	Makes       []string // what the chapter makes and this block removes: KIND/NAME, where * matches any text
-	Own         string   // the command that replaces the block's in the section that a learner solved last, or ""
+	Own         string   // replaces the block's commands in the section that a learner solved last; "" replaces none
 	Commands    []Command
 }
 

@@ -196,7 +196,7 @@ func (c *Copy) tryStep(ctx context.Context, id string) (*Finding, Ran, error) {
 	return nil, ran, nil
 }
 
-// furtherFailures is how many failed tests a finding names besides the first.
+// furtherFailures is the maximum number of failed tests that a finding names besides the first.
 const furtherFailures = 5
 
 // judge returns a finding that says why the step is not done, or nil if the run succeeded.

@@ -27,8 +27,8 @@ type Copy struct {
 	// Keeper is the command that keeps the checks' control plane running when this process ends (see [keeper.Borrow]). If
 	// it is empty, the control plane ends with this process.
 	Keeper []string
-	// scratch is the folder in which checks leave their control plane for the next check. If it is empty, each check
-	// starts its own control plane.
+	// scratch is the folder in which checks leave their control plane for the next check. If it is empty, each check that
+	// needs a control plane starts its own.
 	scratch string
 }
 

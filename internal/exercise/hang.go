@@ -103,7 +103,7 @@ func (c *Copy) ownCall(goroutine goroutine) (call, bool) {
 	return call{}, false
 }
 
-// isOwn reports whether a file of a stack is the learner's code, not a test.
+// isOwn reports whether a file that a stack names contains the learner's code and is not a test.
 func (c *Copy) isOwn(file string) bool {
 	rest, inside := strings.CutPrefix(file, c.Path+"/")
 	return inside && fs.ValidPath(rest) && !isTest(rest)

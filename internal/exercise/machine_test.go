@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// TestTheMachineIsBlamed makes the machine fail while a finished step is checked. The step stays done.
+// TestTheMachineIsBlamed prints the errors of a failing machine while a finished step is checked. The step must stay
+// done.
 func TestTheMachineIsBlamed(t *testing.T) {
 	for name, test := range map[string]struct {
 		spoil  func(*testing.T, *Stage)

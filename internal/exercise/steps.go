@@ -57,7 +57,7 @@ type Step struct {
 	Minutes int `json:"minutes"`
 	// Make lists the targets of the stage's Makefile to run before the checks, such as generate.
 	Make []string `json:"make,omitempty"`
-	// Checks pass if this step and all earlier ones are done, and fail if this step is not.
+	// Checks all pass if this step and all earlier ones are done. At least one fails if this step is not.
 	Checks []Check `json:"checks"`
 }
 
@@ -70,7 +70,7 @@ type Check struct {
 	Run string `json:"run"`
 	// Specs is a regular expression that matches the texts of the Ginkgo specs to run.
 	Specs string `json:"specs,omitempty"`
-	// Label selects Ginkgo specs by label, such as a behaviour of the test kit.
+	// Label is a Ginkgo label filter, such as the name of one of the test kit's behaviours.
 	Label string `json:"label,omitempty"`
 }
 

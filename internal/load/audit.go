@@ -114,7 +114,7 @@ func (l *auditLog) add(line []byte) error {
 	return nil
 }
 
-// between returns the requests that the API server received at from or later, but before to.
+// between returns the requests that the API server received in a period. The period includes from, but not to.
 func (l *auditLog) between(from, to time.Time) []request {
 	var found []request
 	for _, each := range l.requests {
@@ -125,7 +125,7 @@ func (l *auditLog) between(from, to time.Time) []request {
 	return found
 }
 
-// watches reports whether a watch of a resource has begun since a time.
+// watches reports whether a watch of a resource has begun since the given time. Refused watches don't count.
 func (l *auditLog) watches(group, resource string, since time.Time) bool {
 	for _, each := range l.requests {
 		if each.Verb == "watch" && each.Group == group && each.Resource == resource && each.Status < 300 && !each.received.Before(since) {

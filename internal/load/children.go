@@ -28,7 +28,7 @@ const (
 
 // children returns the objects that the operator made for the resources, in a form in which they can be created without
 // the operator. There is one set for each resource that has children. children finds the objects by their controlling
-// owners. It also adds to ownedKinds each kind of which at least one object has a controlling owner, whatever that is.
+// owners. It also adds to ownedKinds each kind of which at least one object has a controlling owner of any kind.
 func (g *ground) children(ctx context.Context, resources load) (load, error) {
 	kinds, err := g.deletableKinds()
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 )
 
 // baselineRuns is how many times the children are created without the operator. These runs come between two measurements
-// with the operator, so that both figures suffer equally from a control plane that gets slower.
+// with the operator, so that a control plane that gets slower affects the times with and without the operator equally.
 const baselineRuns = 2
 
 // compare creates the operator's children again, without the operator but with the same number of writers. At the end,
@@ -55,7 +55,7 @@ func (m Measurement) lastLife(ctx context.Context, ground *ground, found *figure
 	return nil
 }
 
-// rest waits for the given time, so that the control plane can finish the work that the last run has left.
+// rest waits for the given time, so that the control plane can finish the work that the previous run has left.
 func rest(ctx context.Context, duration time.Duration) error {
 	timer := time.NewTimer(duration)
 	defer timer.Stop()

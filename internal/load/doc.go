@@ -25,7 +25,7 @@
 //	resource     the custom resource to create many times, with NUMBER replaced by 1, 2, 3, …
 //	idealWrites  the number of writes that a new resource needs until it has converged
 //	args         further flags of the program; may be left out
-//	needs        objects to create before it starts, such as a Secret; may be left out
+//	needs        objects to create before the program starts, such as a Secret; may be left out
 //
 // # What is measured
 //
@@ -49,8 +49,8 @@
 //
 // With and without the operator, the same number of writers creates the objects, without
 // client-side rate limits, and watches show when they have converged. The baseline has no
-// custom resources: a user without an operator would not make any, so creating them, their
-// status and their events all count as the operator's cost. A control plane that has run for
+// custom resources: a user without an operator would not make any, so the requests that write
+// them, their status and their events all count as the operator's cost. A control plane that has run for
 // a while is not as fast as a new one. So the order is operator, baseline,
 // baseline, operator, and the ratio is that of the means. After the first run, each run begins when all
 // objects of the previous one are gone, pods included, and the control plane has rested for some seconds.

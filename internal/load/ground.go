@@ -28,7 +28,7 @@ import (
 )
 
 const (
-	// account is the controller's service account, and user is the name of its user.
+	// account is the name of the controller's service account, and user is its user name.
 	account = "operator"
 	user    = "system:serviceaccount:" + namespace + ":" + account
 	// tokenSeconds is how long the account's token is valid. It must be longer than any measurement.

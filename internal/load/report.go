@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// row is a line of the table. It has a figure for each number of resources and, in some rows, the ideal figure.
+// row is a line of the table. It has a figure for each number of resources. ideal is the ideal figure, or "" if none is
+// known.
 type row struct {
 	name  string
 	value func(figures) string

@@ -76,8 +76,8 @@ func (p *playing) checkBackgrounds() error {
 	return errors.Join(errs...)
 }
 
-// stopBackground stops the background process with this name. If there is none, because its block was skipped or has not
-// been played, it does nothing.
+// stopBackground stops the background process with this name. If there is none, it does nothing: most blocks name no
+// process to stop, and the block that starts one may have been skipped or not played.
 func (p *playing) stopBackground(name string) {
 	for i, b := range p.backgrounds {
 		if b.name == name {

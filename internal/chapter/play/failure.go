@@ -18,7 +18,8 @@ const (
 type Failure struct {
 	// Place is the line of the command in the chapter: path:line.
 	Place string
-	// Step is the number of the chapter's step that was played, or "" if it has none.
+	// Step is the number of the chapter's step that was played or, if it has none, of the last step before it that has
+	// one. It is "" if there is no such step.
 	Step string
 	// Text says in several lines what was expected and what happened instead.
 	Text string

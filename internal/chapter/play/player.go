@@ -28,7 +28,7 @@ type Player struct {
 	From   string    // number of the first step to show: the steps before it are played as with Quiet; "" shows all
 	Before string    // number of the step to stop before, except that later cleanup blocks still run; "" plays all
 	Typing bool      // Out is a terminal: type the commands, show output as it comes, bold headings (unless NO_COLOR)
-	In     io.Reader // read Enter from it before each command shown; fail when it ends; nil does not wait
+	In     io.Reader // read Enter from it before running each command shown; fail when it ends; nil does not wait
 	// Differs, if not nil, is called for each command whose output differs from the chapter, and the play continues. A
 	// different exit status still ends the play.
 	Differs func(*Failure)
@@ -53,10 +53,10 @@ type Player struct {
 // posixShell is the path of a POSIX shell on Linux and macOS.
 const posixShell = "/bin/sh"
 
-// Play plays a chapter. At the first difference from the chapter, unless Differs accepts it, Play runs the cleanup
-// blocks that it has not played to their end, and returns an error that wraps a Failure. When ctx ends, it does the
-// same, but the error wraps ctx's error. At the end, Play stops all processes that the commands have started, except
-// those that have left their process group.
+// Play plays a chapter. At the first difference from the chapter that it does not pass to Differs, Play runs the
+// cleanup blocks that it has not played to their end, and returns an error that wraps a Failure. When ctx ends, it does
+// the same, but the error wraps ctx's error. At the end, Play stops all processes that the commands have started,
+// except those that have left their process group.
 func (p *Player) Play(ctx context.Context, c *chapter.Chapter) error {
 	playing, err := p.begin(c)
 	if err != nil {

@@ -55,8 +55,9 @@ func PruneImports(name string, source []byte) ([]byte, error) {
 // majorVersion matches an element of an import path that is a version, such as v2.
 var majorVersion = regexp.MustCompile(`^v[0-9]+$`)
 
-// importName returns the name by which a file refers to a package. If the import has no name, importName takes it from
-// the path, as goimports does.
+// importName returns the name by which a file refers to a package. If the import has no name, importName uses the last
+// element of the path or, if that is a version, the one before it. In paths that begin with k8s.io/api, it always uses
+// the last element, because packages such as k8s.io/api/core/v1 are named after their version.
 func importName(spec *ast.ImportSpec) string {
 	if spec.Name != nil {
 		return spec.Name.Name
