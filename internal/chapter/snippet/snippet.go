@@ -21,7 +21,7 @@ import (
 const diffLines = 8
 
 // Fill fills the fences with file= in the Markdown file at path from the source files under root. It reports whether it
-// changed the Markdown file. On an error, the file is unchanged.
+// changed the Markdown file. If any fence can't be filled, Fill changes nothing.
 func Fill(root, path string) (changed bool, err error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
