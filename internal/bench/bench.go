@@ -24,7 +24,7 @@ const (
 	crowd = 5
 	// settle is how long a new cluster is left alone before it counts as idle.
 	settle = 20 * time.Second
-	// idle is how long an idle cluster is watched.
+	// idle is how long the load of idle clusters is measured.
 	idle = 30 * time.Second
 )
 

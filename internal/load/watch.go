@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// watch watches the kinds of the objects until ctx ends. It opens an interrupted watch again.
+// watch watches the kinds of the given objects until ctx ends. It resumes a watch that was interrupted.
 func (g *ground) watch(ctx context.Context, objects []*unstructured.Unstructured) (<-chan watch.Event, error) {
 	kinds := sets.New[schema.GroupVersionKind]()
 	for _, object := range objects {

@@ -20,7 +20,7 @@ type process struct {
 	drained chan struct{} // closed when, after that, output contains everything that it printed
 }
 
-// gracePeriods say how long a process group gets to end after SIGINT and after SIGTERM.
+// gracePeriods say how long a process group may take to end after SIGINT, and then after SIGTERM.
 type gracePeriods struct {
 	interrupt time.Duration // between SIGINT and SIGTERM
 	terminate time.Duration // between SIGTERM and SIGKILL
