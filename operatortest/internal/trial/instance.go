@@ -27,7 +27,7 @@ type Instance struct {
 	// terminated is when the operator was told to stop, in the time of its Tap; it is 0 if it wasn't.
 	Stopped    bool
 	terminated time.Duration
-	// Done is closed when Run has returned; Err is what it returned.
+	// Done is closed when Run has returned or panicked; Err is the error that it returned, or describes the panic.
 	Done chan struct{}
 	Err  error
 
