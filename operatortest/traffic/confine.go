@@ -21,8 +21,8 @@ type confinement struct {
 
 // Confine changes the operator's requests for all namespaces, so that they concern only these namespaces. If there is
 // only one, they become requests for that one. If there are several, the Tap removes the objects in other namespaces
-// from the lists and watches. Requests that name a namespace, as creates and requests for a single object always do,
-// stay as they are. namespaced reports whether a request's resource is namespaced.
+// from the lists and watches. Requests that name a namespace stay as they are, and so do those for cluster-scoped
+// resources. namespaced reports whether a request's resource is namespaced.
 func (t *Tap) Confine(namespaced func(Request) bool, namespaces ...string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

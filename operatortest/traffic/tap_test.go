@@ -304,7 +304,7 @@ type brokenReader struct{}
 
 func (*brokenReader) Read([]byte) (int, error) { return 0, errBroken }
 
-// An operator has many goroutines, and the kit reads the log, cuts watches and holds them back at the same time.
+// An operator has many goroutines, and the kit reads the log, cuts watches and holds back events at the same time.
 func TestConcurrentRequests(t *testing.T) {
 	g, server, tap := NewWithT(t), newServer(t), New()
 	const goroutines, each = 8, 20

@@ -15,8 +15,8 @@ import (
 const NoNode = "operatortest.example.com/no-such-node"
 
 // impossible contains values that no simulated cluster can satisfy, by the names of the fields. Fields with these names
-// mean the same in nearly all definitions. Each value is tried only where the schema has a field of that name and type;
-// some definitions embed the schema of a container or a whole pod.
+// mean the same in nearly all definitions. Each value is tried only where the schema has a field of that name and type,
+// which may be inside the schema of a container or a whole pod: some definitions embed these.
 var impossible = map[string]any{
 	"image":        testcluster.UnpullableImage,
 	"nodeSelector": map[string]any{NoNode: "true"},

@@ -76,7 +76,7 @@ func (t *Trial) retainedOf(resource *unstructured.Unstructured, do func(declared
 	return nil
 }
 
-// noteRetained notes which retained children a resource should have. When it no longer should have them, they may stay.
+// noteRetained notes which retained children a resource calls for. If a later spec no longer calls for them, they may stay.
 func (t *Trial) noteRetained(resource *unstructured.Unstructured) {
 	_ = t.retainedOf(resource, func(declared operatortest.Child, name string) error { // it returns no error
 		t.retained[retained{declared.Kind.String(), name}] = true
@@ -84,8 +84,7 @@ func (t *Trial) noteRetained(resource *unstructured.Unstructured) {
 	})
 }
 
-// isLeft reports whether an object is a retained child that a resource should have had earlier, and no resource should
-// have now.
+// isLeft reports whether an object is a retained child that some resource called for earlier, but none calls for now.
 func (t *Trial) isLeft(object *unstructured.Unstructured, resources []*unstructured.Unstructured) bool {
 	return t.retained[retained{object.GroupVersionKind().String(), object.GetName()}] &&
 		!slices.ContainsFunc(resources, func(resource *unstructured.Unstructured) bool { return t.IsChild(object, resource) })
@@ -137,7 +136,7 @@ func (t *Trial) stillKept(ctx context.Context) error {
 	return nil
 }
 
-// collected returns why the garbage collector deletes a version of the child, or "" if it doesn't.
+// collected returns why the garbage collector deletes the child, judging by one version of it, or "" if it doesn't.
 func (k kept) collected(version *unstructured.Unstructured) string {
 	for _, owner := range version.GetOwnerReferences() {
 		if owner.UID == k.owner {

@@ -69,8 +69,8 @@ func (t *Trial) place(object *unstructured.Unstructured) {
 	}
 }
 
-// share gives a cluster-scoped custom resource trialLabel, and restricts the operator to the resources of its kind
-// that have this label. It leaves objects of Kubernetes' own kinds alone.
+// share gives a cluster-scoped custom resource trialLabel, and restricts the operator to the resources of that
+// kind that have this label. It leaves objects of Kubernetes' own kinds alone.
 func (t *Trial) share(ctx context.Context, object client.Object) error {
 	kind, err := t.Cluster.Admin.GroupVersionKindFor(object)
 	if err != nil {

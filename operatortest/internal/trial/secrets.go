@@ -60,8 +60,8 @@ func (t *Trial) watchSecrets(ctx context.Context) error {
 	return nil
 }
 
-// follow records the Secrets that a watch shows, until the watch ends. Of what it misses after that, the list at the
-// end of the trial still finds the Secrets that exist then.
+// follow records the Secrets that a watch shows, until the watch ends. Even if it ends early, the list at the end of
+// the trial still finds the Secrets that exist then.
 func (w *secretWatch) follow(events watch.Interface) {
 	defer events.Stop()
 	for event := range events.ResultChan() {

@@ -14,13 +14,13 @@ import (
 	"example.com/operator-workshop/operatortest/testcluster"
 )
 
-// GrantOutside gives the operators of this trial their own user, whose permissions are defined outside the trial's
-// namespace. When a namespace is deleted, the Roles and RoleBindings in it may be deleted first. An operator that
-// watches the whole cluster would keep its ClusterRole, so an operator that the kit confines to a namespace keeps its
-// permissions, too.
+// GrantOutside makes sure that all permissions of the trial's operators are defined outside its namespace. If the
+// operator declares Roles, the trial's operators get a user of their own with a ClusterRole. When a namespace is
+// deleted, the Roles and RoleBindings in it may be deleted first. An operator that watches the whole cluster would keep
+// its ClusterRole, so an operator that the kit confines to a namespace keeps its permissions, too.
 func (t *Trial) GrantOutside(ctx context.Context) error {
 	if len(t.roles) == 0 {
-		return nil // all its permissions are defined there already
+		return nil // no permission is defined in the namespace
 	}
 	t.user += "-of-" + t.Namespace
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: t.user}}

@@ -68,7 +68,8 @@ func (r recorder) Delete(ctx context.Context, object client.Object, options ...c
 	return err
 }
 
-// note adds a write of the kit to the timeline, and shows the Taps the object that it has made.
+// note adds a write of the kit to the timeline. Unless the write failed or was a deletion, note also shows the Taps the
+// resulting object.
 func (t *Trial) note(at time.Time, verb string, object client.Object, detail string, err error) {
 	kind := object.GetObjectKind().GroupVersionKind().Kind
 	if known, kindErr := t.Cluster.Admin.GroupVersionKindFor(object); kindErr == nil { // a typed object may lack its kind
