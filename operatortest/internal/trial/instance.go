@@ -38,7 +38,7 @@ type Instance struct {
 	group atomic.Int64
 
 	panicMu sync.Mutex
-	// panic is the operator's panic and the stack. It is empty if the operator has not panicked.
+	// panic is the operator's panic, with its stack. It is empty if the operator has not panicked.
 	panic string
 }
 

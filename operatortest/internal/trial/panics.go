@@ -41,7 +41,8 @@ type panicHandler struct {
 }
 
 // catchPanics makes sure that a panic that client-go raises again doesn't end the process, and with it all trials. Each
-// open Runner calls catchPanics, and restore when it is closed; the last restore makes such panics fatal again.
+// Runner calls catchPanics when it is opened, and restore when it is closed; the last restore makes such panics fatal
+// again.
 func (h *panicHandler) catchPanics() (restore func()) {
 	h.once.Do(func() { utilruntime.PanicHandlers = append(utilruntime.PanicHandlers, h.observe) })
 	h.mu.Lock()
