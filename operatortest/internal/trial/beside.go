@@ -28,7 +28,7 @@ func (runner *Runner) NoSecondNamespace() string {
 }
 
 // Beside creates a second namespace and returns the Trial for it. It also grants the operators the permissions of their
-// Roles in both namespaces. It must be called before the first operator is started.
+// Roles in all namespaces. It must be called before the first operator is started.
 func (t *Trial) Beside(ctx context.Context) (*Trial, error) {
 	namespace, err := t.Cluster.CreateNamespace(ctx)
 	if err != nil {
