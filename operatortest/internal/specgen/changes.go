@@ -60,8 +60,8 @@ func (s *Specs) OtherThan(places []string) map[string]any {
 	return spec
 }
 
-// Changes returns the changes of the sample's fields, and of the fields in objects that can be added to it. Each of them
-// changes a single field. Changes also returns the paths of the fields for which no value is known.
+// Changes returns the changes of the sample's fields, and of the fields in objects that can be added to it. Each
+// of them changes a single field. Changes also returns the paths of the fields for which no value is known.
 func (s *Specs) Changes() (changes []Change, unknown []string) {
 	changes, unknown = s.changesBelow("", s.Base)
 	slices.Sort(unknown)

@@ -33,8 +33,8 @@ func behaviourOf(ctx context.Context) string {
 	return behaviour
 }
 
-// reference marks trials whose results other trials use. Reference trials don't wait for a turn, to avoid a deadlock: the
-// trials that wait for their results keep their own turns.
+// reference marks trials whose results other trials use. Reference trials don't wait for a turn, to avoid a deadlock:
+// the trials that wait for their results keep their own turns.
 func reference(ctx context.Context) context.Context {
 	return context.WithValue(WithBehaviour(ctx, ""), slotKey{}, true)
 }

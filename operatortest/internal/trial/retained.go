@@ -76,7 +76,8 @@ func (t *Trial) retainedOf(resource *unstructured.Unstructured, do func(declared
 	return nil
 }
 
-// noteRetained notes which retained children a resource calls for. If a later spec no longer calls for them, they may stay.
+// noteRetained notes which retained children a resource calls for. If a later spec no longer calls for them, they may
+// stay.
 func (t *Trial) noteRetained(resource *unstructured.Unstructured) {
 	_ = t.retainedOf(resource, func(declared operatortest.Child, name string) error { // it returns no error
 		t.retained[retained{declared.Kind.String(), name}] = true

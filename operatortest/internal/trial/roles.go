@@ -137,8 +137,8 @@ func (t *Trial) grantRoles(ctx context.Context) error {
 	return nil
 }
 
-// allowed waits until the API server grants the first of some new rules. The API server learns of roles through a watch,
-// like any other client. If that rule is not about resources, allowed doesn't wait.
+// allowed waits until the API server grants the first of some new rules. The API server learns of roles through a
+// watch, like any other client. If that rule is not about resources, allowed doesn't wait.
 func (t *Trial) allowed(ctx context.Context, rules []rbacv1.PolicyRule) error {
 	if len(rules) == 0 || len(rules[0].Resources) == 0 {
 		return nil

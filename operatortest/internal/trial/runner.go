@@ -202,8 +202,8 @@ func (runner *Runner) ChildKinds() []schema.GroupVersionKind {
 	return kinds
 }
 
-// Resource returns a new resource like the sample, with another spec unless spec is nil. Unless it is cluster-scoped, the
-// placeholder stands for its namespace, from which a child's name may derive.
+// Resource returns a new resource like the sample, with another spec unless spec is nil. Unless it is cluster-scoped,
+// the placeholder stands for its namespace, from which a child's name may derive.
 func (runner *Runner) Resource(spec map[string]any) *unstructured.Unstructured {
 	made := runner.Sample.DeepCopy()
 	made.SetNamespace(manifest.Placeholder)

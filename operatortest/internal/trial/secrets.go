@@ -162,9 +162,9 @@ func (t *Trial) disclosures(ctx context.Context) error {
 }
 
 // readable returns the texts that must contain no value of a Secret: the operators' logs, the Events in the trial's
-// namespace and about its cluster-scoped objects, the resources, all objects of the children's kinds, and those of every
-// other kind of which the operators created an object. It leaves out objects that are known not to be the operator's
-// work, such as those that Prepare created. Of a Secret, only the labels and annotations count.
+// namespace and about its cluster-scoped objects, the resources, all objects of the children's kinds, and those of
+// every other kind of which the operators created an object. It leaves out objects that are known not to be the
+// operator's work, such as those that Prepare created. Of a Secret, only the labels and annotations count.
 func (t *Trial) readable(ctx context.Context) (map[string]string, error) {
 	texts := map[string]string{}
 	for i, operator := range t.instances {

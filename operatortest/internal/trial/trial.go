@@ -41,8 +41,8 @@ type Trial struct {
 	applied map[types.UID]appliedParts
 	// prepared names the unmeetable specs for which Prepare has been called.
 	prepared map[string]bool
-	// retained contains the retained children that some resource calls for, or called for earlier. kept lists those that
-	// existed when their resources were deleted.
+	// retained contains the retained children that some resource calls for, or called for earlier. kept lists those
+	// that existed when their resources were deleted.
 	retained map[retained]bool
 	kept     []kept
 	// labelled lists the cluster-scoped resources of which the operators see only those with trialLabel.
