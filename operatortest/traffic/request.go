@@ -48,9 +48,10 @@ type Request struct {
 	At time.Duration
 	// Status is the HTTP reply's status, or 0 if there has been no reply.
 	Status int
-	// Note says why the operator got no reply. It is empty if the operator got one, or is still waiting for it.
+	// Note says why the operator got no reply. It is empty if the operator got one, or is still waiting for it, or if it
+	// cancelled a request to which Action.Delay applied.
 	Note string
-	// Canceled means that the operator cancelled the request before its reply.
+	// Canceled means that the operator cancelled the request before its reply. It isn't set if Action.Delay applied.
 	Canceled bool
 	// Done means that the request has ended. A watch counts as done when its reply begins.
 	Done bool
