@@ -18,7 +18,7 @@ import (
 	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
 )
 
-// deletedMessage is the conditions' message once the cloud no longer has a cluster of the Kluster.
+// deletedMessage is the message of Ready and Provisioned once the cloud no longer has a cluster of the Kluster.
 const deletedMessage = "the cloud has no cluster of this Kluster any more"
 
 // report writes the status if there is something to report, and returns when to requeue the Kluster: after a duration,

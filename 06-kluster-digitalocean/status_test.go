@@ -25,7 +25,7 @@ func foundCluster(state cloud.State) *cloud.Cluster {
 	}
 }
 
-// pendingKluster returns a Kluster whose cluster the operator is about to request.
+// pendingKluster returns a Kluster with a create intent, but without a cluster's ID.
 func pendingKluster() *klusterv1alpha1.Kluster {
 	kluster := storedKluster()
 	kluster.Annotations = map[string]string{klusterv1alpha1.CreatePendingAnnotation: "2026-01-01T00:00:00Z", klusterv1alpha1.ExternalAccountAnnotation: "acme"}

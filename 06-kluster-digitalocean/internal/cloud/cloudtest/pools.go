@@ -14,7 +14,8 @@ import (
 
 // poolTest changes the pools of a running cluster. Each function gets the pool of World.Spec.
 type poolTest struct {
-	// from returns the pools that the cluster is created with. If from is nil, that is the unchanged pool.
+	// from returns the pools that the cluster is created with. If it is nil, that is the given pool alone. to returns
+	// the pools that UpdatePools is called with.
 	from func(cloud.Pool) []cloud.Pool
 	to   func(cloud.Pool) []cloud.Pool
 	// same means that there is nothing to change.
