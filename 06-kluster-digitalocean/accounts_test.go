@@ -51,7 +51,7 @@ func tokenFor(namespace string) string { return "dop-v1-secret-of-" + namespace 
 // readOnlyTokenFor returns a read-only token of a namespace's account.
 func readOnlyTokenFor(namespace string) string { return "dop-v1-reader-of-" + namespace }
 
-// clusterTokenFor returns a token that can't read the identity of its account, which is the namespace's.
+// clusterTokenFor returns a token of a namespace's account that can't read the account's identity.
 func clusterTokenFor(namespace string) string { return "dop-v1-narrow-of-" + namespace }
 
 // teamOf returns the identity of a namespace's account.

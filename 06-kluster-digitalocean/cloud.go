@@ -71,8 +71,9 @@ func isLoopback(host string) bool {
 	return host == "localhost" || err == nil && address.IsLoopback()
 }
 
-// newConnector returns a function that opens a token's account, and one that closes idle connections. All accounts
-// share their connections, and all accounts with the same token share its request budget. The options must be valid.
+// newConnector returns a function that makes a client for a token's account, and one that closes idle connections. All
+// clients share their connections, and all clients with the same token share its request budget. The options must be
+// valid.
 func (o cloudOptions) newConnector() (open func(token string) cloud.CloudProvider, disconnect func()) {
 	base, _ := o.base()
 	transport := http.DefaultTransport.(*http.Transport).Clone()

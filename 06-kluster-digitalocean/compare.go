@@ -22,7 +22,7 @@ func isComplete(cluster *cloud.Cluster) bool {
 }
 
 // wasProvisioned reports whether the cluster's state shows that the cloud has finished creating it. The states of a
-// cluster that is being deleted don't.
+// deletion don't show that.
 func wasProvisioned(cluster *cloud.Cluster) bool {
 	return hasRun(cluster) || cluster != nil && cluster.State == cloud.StateUpgrading
 }

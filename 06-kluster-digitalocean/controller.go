@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	// queueName is the label of the queue's metrics.
+	// queueName is the value of the label name in the queue's metrics.
 	queueName = "kluster"
 	// lastRetry is the longest wait after a failure. After its n-th failure in a row, a Kluster waits
 	// options.firstRetry * 2^(n-1), but at most lastRetry.
@@ -44,7 +44,7 @@ type controller struct {
 	options  options
 	clients  *clients
 	recorder events.EventRecorder
-	// openAccount opens a token's account, and disconnect closes the idle connections of all accounts.
+	// openAccount makes a client for a token's account, and disconnect closes the idle connections of all these clients.
 	openAccount func(token string) cloud.CloudProvider
 	disconnect  func()
 

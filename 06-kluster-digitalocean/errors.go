@@ -78,7 +78,7 @@ func notOurs(kluster *klusterv1alpha1.Kluster, cluster *cloud.Cluster) error {
 }
 
 // rateMessage is the message for a request that the cloud refuses with Busy, and for one that is not sent because of an
-// earlier refusal. If the two differed, a pause would change the status twice.
+// earlier refusal. With two different messages, a pause would change the status twice.
 const rateMessage = "the cloud limits the rate of requests"
 
 // cloudError translates the error of a request to the cloud. A rateLimitedError means that the request was not sent.
@@ -119,8 +119,8 @@ func isExpected(err error) bool {
 }
 
 // isRefusal reports whether the API server refuses a request as invalid, or as forbidden, for example because of a
-// policy or a quota. BadRequest is the denial of a webhook that gives no code. The refusal of a create in a terminating
-// namespace doesn't count.
+// policy or a quota. A webhook that denies a request without a code causes a BadRequest. The refusal of a create in a
+// terminating namespace doesn't count.
 func isRefusal(err error) bool {
 	return (apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)) && !isNamespaceTerminating(err)
 }

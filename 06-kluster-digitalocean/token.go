@@ -15,8 +15,8 @@ import (
 	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
 )
 
-// connect reads the Kluster's token, and opens the account that the token belongs to. It returns an error if another
-// account is recorded. Unless the Kluster is being deleted, connect also protects the token's Secret.
+// connect reads the Kluster's token, and makes a client for the account that the token belongs to. It returns an error
+// if another account is recorded. Unless the Kluster is being deleted, connect also protects the token's Secret.
 //
 //workshop:step 6.7a
 func (c *controller) connect(ctx context.Context, kluster *klusterv1alpha1.Kluster) (observation, error) {
