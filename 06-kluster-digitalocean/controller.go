@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	// queueName is the value of the label name in the queue's metrics.
+	// queueName is the name of the queue in its metrics.
 	queueName = "kluster"
 	// lastRetry is the longest wait after a failure. After its n-th failure in a row, a Kluster waits
 	// options.firstRetry * 2^(n-1), but at most lastRetry.

@@ -30,7 +30,7 @@ const (
 	convergeTimeout = 15 * time.Second
 	checkInterval   = 20 * time.Millisecond
 	// quietTime is how long a spec checks that something does not happen. In this time, an operator with testOptions
-	// observes a cluster at least once, and retries what has failed.
+	// observes a cluster at least once, and usually retries what has failed.
 	quietTime = 500 * time.Millisecond
 
 	// These are the paths to which faults apply.
