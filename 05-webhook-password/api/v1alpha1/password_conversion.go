@@ -148,9 +148,9 @@ func pack(object *metav1.ObjectMeta, name string, spec any) error {
 	return nil
 }
 
-// unpack takes a spec out of its annotation. It removes both annotations, because the other one belongs only on objects
-// of the other version. An annotation that can't be read was written by someone else, and is dropped: if it made the
-// conversion fail, clients of v1alpha1 could neither read nor delete the object.
+// unpack takes a spec out of the named annotation. It removes the other annotation, too, which never belongs on an
+// object of the version that is being converted. An annotation that can't be read was written by someone else, and is
+// dropped: if it made the conversion fail, clients of v1alpha1 could neither read nor delete the object.
 //
 //workshop:step 5.12c
 func unpack[T any](object *metav1.ObjectMeta, name string) (spec T, found bool) {

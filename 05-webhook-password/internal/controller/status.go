@@ -20,9 +20,9 @@ const actionReconcile = "Reconcile"
 // +kubebuilder:rbac:groups=secret.example.com,resources=passwords/status,verbs=patch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// newStatus returns the status of a Password. secret is the Password's own, or nil if it has none; blocked is the
-// reason why it is blocked, or nil. newStatus starts from the current conditions, to keep their transition times and
-// the conditions of other controllers.
+// newStatus returns the status of a Password. secret is the Secret that ensureSecret has returned, or nil; blocked is
+// the reason why the Password is blocked, or nil. newStatus starts from the current conditions, to keep their
+// transition times and the conditions of other controllers.
 //
 //workshop:step 5.4a
 func newStatus(password *secretv1.Password, secret *corev1.Secret, blocked *blockedError) *secretv1.PasswordStatus {
