@@ -160,7 +160,7 @@ func TestNewPatchRestoresTheContainer(t *testing.T) {
 		HaveField("Name", "renamed"), Equal(storedDeployment().Spec.Template.Spec.Containers[0])))
 }
 
-// withoutUID removes the precondition from a patch, and fails if there is none.
+// withoutUID removes the UID from a patch, and fails the test if the patch does not have the UID of storedDeployment.
 func withoutUID(g Gomega, patch []byte) []byte {
 	var content map[string]any
 	g.Expect(json.Unmarshal(patch, &content)).To(Succeed())

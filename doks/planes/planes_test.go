@@ -50,7 +50,7 @@ type lab struct {
 	service godo.KubernetesService
 }
 
-// newLab opens a folder of control planes, and starts an emulator with a state file in front of them.
+// newLab opens a folder of control planes, and starts an emulator that uses them, with a state file.
 func newLab(t *testing.T, dir string) *lab {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)

@@ -245,8 +245,8 @@ func TestServiceFindsThePods(t *testing.T) {
 	g.Expect(template.Spec.Containers[0].Ports).To(ContainElement(HaveField("Name", service.Spec.Ports[0].TargetPort.String())))
 }
 
-// A new revision replaces every pod. So a new Go release, a new version of a library, or a new
-// field of the spec that the Guestbook does not set, must not change the revision.
+// A new revision replaces every pod. So the revision must not change because of a new Go release, a new version of a
+// library, or a new field of the spec that the Guestbook does not set.
 func TestNewRevisionIsPinned(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(newRevision(storedGuestbook(), "content")).To(Equal("uid-of-web.637775a527b98c64b399bdaf4cb91b72"),

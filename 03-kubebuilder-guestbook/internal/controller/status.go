@@ -15,7 +15,7 @@ import (
 // observedCondition returns the condition of a Guestbook whose children are not blocked.
 //
 // It counts the pods, which the status needs anyway. The Deployment's status can be relied on only once its
-// observedGeneration is current: until then, it describes the previous template.
+// observedGeneration is current: until then, it describes an older spec.
 //
 //workshop:step 3.5k
 func observedCondition(guestbook *webappv1.Guestbook, deployment *appsv1.Deployment, pods []corev1.Pod) metav1.Condition {

@@ -147,7 +147,7 @@ func (o observation) revision() string {
 // terminating or have finished don't count.
 //
 // It counts the pods, which the status needs anyway. The Deployment's status can be relied on only once its
-// observedGeneration is current: until then, it describes the previous template.
+// observedGeneration is current: until then, it describes an older spec.
 //
 //workshop:step 4.12d
 func (o observation) rolledOut(memcached *cachev1alpha1.Memcached) bool {
