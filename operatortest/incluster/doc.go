@@ -1,7 +1,7 @@
 // Package incluster tests an operator as a cluster runs it: in pods, from an
 // image, with only the permissions of its own roles. Package behaviours runs the
 // operator beside the tests, where it can be delayed and killed at each of its
-// writes; these specs see only what the API server shows.
+// writes; the specs of package incluster see it only from outside.
 //
 // A suite describes the deployed operator as an [Operator], and puts the shared
 // specs before and after its own into one Ordered container, because they follow
@@ -24,9 +24,10 @@
 //	            and the samples reach their desired state
 //	metrics     are served over TLS, to clients that the cluster allows to read them
 //	drift       a child that is deleted or changed is restored
-//	collision   an object controlled by someone else that has a child's name is left alone and reported;
+//	collision   an object that has a child's name but belongs to someone else is left alone and reported;
 //	            once it is deleted, the resource recovers; when the resource is deleted, so are its children
-//	failover    the leader's pod is deleted: another replica takes the Lease, which changes hands once, and continues
+//	failover    the leader's pod is deleted: another replica takes the Lease, the only time that it changes hands, and
+//	            continues the work
 //	drain       the same when the leader's node is drained; needs two nodes that accept pods
 //	end         no container of the operator was restarted, and undeploying leaves nothing behind
 package incluster

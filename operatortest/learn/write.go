@@ -226,7 +226,7 @@ normalize:
 # maxPause: 5s
 `))
 
-// First returns the object's name in the first run that left it.
+// First returns the object's name in the first run that created it.
 func (c child) First() string { return c.first.GetName() }
 
 func (p page) render() ([]byte, error) {
