@@ -23,8 +23,8 @@ type pages struct {
 	Last  string `json:"last,omitempty"`
 }
 
-// paginate returns the page that a request asks for. It uses the default in place of an invalid number, and
-// largestPerPage in place of a greater one. A page past the end is empty.
+// paginate returns the page that a request asks for. It uses the default in place of an invalid number, and limits
+// per_page to largestPerPage. A page past the end is empty.
 func paginate[T any](all []T, request *http.Request) ([]T, pageLinks) {
 	query := request.URL.Query()
 	perPage := min(number(query, "per_page", defaultPerPage), largestPerPage)

@@ -126,7 +126,7 @@ type Operator struct {
 	//	growth/memory                 the kit's objects don't fill a bounded cache, or the suite itself keeps objects
 	//	least-privilege/VERB RESOURCE no trial makes the operator use this permission, as in
 	//	                              "least-privilege/create tokenreviews.authentication.k8s.io"; the verb * stands for all
-	//	                              verbs, for the resource's subresources, too
+	//	                              verbs on the resource and on its subresources
 	LeftOut map[string]string
 	// External is the system outside Kubernetes in which the operator creates something. It is nil if there is none.
 	External External

@@ -16,7 +16,7 @@ import (
 	"github.com/onsi/ginkgo/v2"
 )
 
-// requestTimeout bounds a request to a pod, including everything that precedes it.
+// requestTimeout bounds a request to a pod, including the time until kubectl forwards the port.
 const requestTimeout = 30 * time.Second
 
 // forwarding matches the line in which kubectl prints the address that it forwards.

@@ -125,7 +125,7 @@ func (r *GuestbookReconciler) listPods(ctx context.Context, guestbook *webappv1.
 // updateStatus patches the status if it differs, and then announces the new condition.
 //
 // The lock, which is the resource version in the patch, makes the API server refuse
-// a status that was computed from a stale Guestbook, even if the cache lacks nothing but
+// a status that was computed from a stale Guestbook, even if all that the cache lacks is
 // the last status that this controller has written.
 //
 //workshop:step 3.5m

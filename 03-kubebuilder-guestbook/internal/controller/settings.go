@@ -25,7 +25,7 @@ func digestOf(settings *corev1.ConfigMap) string {
 
 // keepDigest is a cache transform: it replaces a ConfigMap's content with its digest,
 // and drops the labels, the annotations and the managed fields. The cache holds every
-// ConfigMap of the watched namespaces, and no Guestbook refers to most of them. The
+// ConfigMap of the watched namespaces, whether or not a Guestbook refers to it. The
 // informer may pass keepDigest's result to keepDigest again.
 //
 //workshop:step 3.7a
