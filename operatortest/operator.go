@@ -104,8 +104,9 @@ type Operator struct {
 	Unmeetable []Unmeetable
 	// Normalize removes from a copy of an object what differs between two resources with the same spec, such as generated
 	// names and random content. The kit itself ignores all metadata except labels, annotations, finalizers, owner
-	// references and whether the object is being deleted. It also ignores the children's status, the annotation in which
-	// the Deployment controller counts revisions, the namespace's name, UIDs and the conditions' lastTransitionTime.
+	// references and whether the object is being deleted. It also ignores the children's status, what the API server
+	// generates for a Service or a Job, the annotation in which the Deployment controller counts revisions, the
+	// namespace's name, UIDs and the conditions' lastTransitionTime.
 	Normalize func(object *unstructured.Unstructured)
 	// LeftOut lists the behaviours that are not tried, each with the reason, which the report shows. To leave out a part
 	// of a behaviour, add the part's name after a slash:

@@ -143,7 +143,8 @@ func listener(t *testing.T) (*httptest.Server, <-chan reported) {
 
 func restConfig(server *httptest.Server) *rest.Config { return &rest.Config{Host: server.URL} }
 
-// upstream starts an API server with HTTP/2, and returns an administrator's configuration for it.
+// upstream starts an API server with HTTP/2, and returns the configuration of an administrator who impersonates the
+// operator's user.
 func upstream(t *testing.T, handler http.HandlerFunc) *rest.Config {
 	t.Helper()
 	server := httptest.NewUnstartedServer(handler)
@@ -157,7 +158,7 @@ func upstream(t *testing.T, handler http.HandlerFunc) *rest.Config {
 	}
 }
 
-// protocols contains, for each version of HTTP, the protocols that a client of the proxy offers to use that version.
+// protocols contains, for each version of HTTP, the protocols that a client must offer the proxy to get that version.
 var protocols = map[string][]string{"HTTP/1.1": {"http/1.1"}, "HTTP/2.0": {"h2", "http/1.1"}}
 
 // dial starts a proxy and returns it with a client that has its kubeconfig.
