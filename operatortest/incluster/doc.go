@@ -26,8 +26,8 @@
 //	drift       a child that is deleted or changed is restored
 //	collision   an object that has a child's name but belongs to someone else is left alone and reported;
 //	            once it is deleted, the resource recovers; when the resource is deleted, so are its children
-//	failover    the leader's pod is deleted: another replica takes the Lease, the only time that it changes hands, and
-//	            continues the work
+//	failover    the leader's pod is deleted: another replica takes the Lease and continues; the Lease changes hands only
+//	            once
 //	drain       the same when the leader's node is drained; needs two nodes that accept pods
 //	end         no container of the operator was restarted, and undeploying leaves nothing behind
 package incluster
