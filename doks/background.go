@@ -199,7 +199,8 @@ func (c *cluster) planeNode(p *pool, n *node) PlaneNode {
 	return PlaneNode{Name: n.Name, Labels: labels, Taints: slices.Clone(p.Taints), Draining: n.State == nodeDraining}
 }
 
-// setNodes gives a plane its nodes, records which nodes have arrived and which have gone, and reports success.
+// setNodes gives a plane its nodes, and records which nodes have arrived and which have gone. It returns false if the
+// plane's nodes could not be set.
 func (e *Emulator) setNodes(ctx context.Context, id string, nodes []PlaneNode) bool {
 	if err := e.planes.SetNodes(ctx, id, nodes); err != nil {
 		e.complain(ctx, "Failed to set the nodes of a control plane", id, err)

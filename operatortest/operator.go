@@ -261,8 +261,8 @@ type External interface {
 // calls that change something there. Without Interrupt, a killed operator may still change the External.
 type Interrupter interface {
 	External
-	// Interrupt makes the External call begin right before each call that changes what exists for the resources of a
-	// namespace, and end right after the call has taken effect. The argument of begin describes the call. If begin
+	// Interrupt makes sure that begin is called right before each call that changes what exists for the resources of a
+	// namespace, and end right after that call has taken effect. The argument of begin describes the call. If begin
 	// returns an error, the call must have no effect. If begin or end returns an error, the operator gets that error
 	// instead of a result. Calls that change nothing are not interrupted. The returned function ends the interruptions.
 	Interrupt(namespace string, begin func(call string) (end func() error, err error)) (restore func())

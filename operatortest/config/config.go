@@ -127,9 +127,9 @@ type Child struct {
 	// APIVersion and Kind identify the object's type, such as apps/v1 and Deployment.
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
-	// Name is a CEL expression for the child's name. Without it, the child has the resource's own name. If its value is
-	// the empty string, or it can't be evaluated, the resource has no such child. For the sample, its value must be a
-	// string.
+	// Name is a CEL expression for the child's name. Without it, the child has the resource's own name. If the expression
+	// can't be evaluated, or its value is empty or not a string, the resource has no such child. For the sample, the value
+	// must be a string.
 	Name string `json:"name,omitempty"`
 	// Generated means that no expression can give the name. The child is then the only object of its kind that the
 	// resource controls and that has Labels, which distinguish it from other children of its kind.
