@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// happensWithin is enough time to collect a child, to delete a namespace, or to make pods ready.
+	// happensWithin is enough time to garbage-collect a child, to delete a namespace, or to make pods ready.
 	happensWithin = 30 * time.Second
 	// quietTime is how long a test watches for something that must not happen.
 	quietTime    = 2 * time.Second
