@@ -38,8 +38,8 @@ func (t *Tap) Events() []Event {
 // Watching returns the number of matching watches that are open.
 func (t *Tap) Watching(match func(Request) bool) int { return len(t.openWatches(match)) }
 
-// Kept returns how many events matching watches are holding back, not counting bookmarks and errors.
-// If one of these events reports a change, the operator's cache is stale.
+// Kept returns how many events are being held back in matching watches, not counting bookmarks and errors. If one of
+// these events reports a change, the operator's cache is stale.
 func (t *Tap) Kept(match func(Request) bool) int {
 	kept := 0
 	for _, watch := range t.openWatches(match) {

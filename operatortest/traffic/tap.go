@@ -134,7 +134,7 @@ func (t *Tap) Killed() bool {
 	return killed
 }
 
-// KilledAt returns when the operator was killed, in the time of the request log, and whether it was killed at all.
+// KilledAt returns when the operator was killed, counted from the Tap's creation, and whether it was killed at all.
 func (t *Tap) KilledAt() (at time.Duration, killed bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -20,7 +20,7 @@ var (
 	unquoted = regexp.MustCompile(`(?m)(:|^\s*-)\s+\{\{`)
 )
 
-// Fill returns a text in which a namespace's name replaces each placeholder.
+// Fill replaces each placeholder in a text with a namespace's name.
 func Fill(text, namespace string) string { return placeholder.ReplaceAllLiteralString(text, namespace) }
 
 // FillObject replaces the placeholders in an object.
@@ -39,7 +39,7 @@ func EmptyFields(fields map[string]any, namespace string) map[string]any {
 	return mapFields(fields, func(text string) string { return strings.ReplaceAll(text, namespace, Placeholder) })
 }
 
-// mapFields returns a copy of some fields in which each text, even each key, has been changed. It returns nil for nil.
+// mapFields returns a copy of some fields, with change applied to each string and each key. It returns nil for nil.
 func mapFields(fields map[string]any, change func(string) string) map[string]any {
 	if fields == nil {
 		return nil

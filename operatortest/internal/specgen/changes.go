@@ -31,8 +31,8 @@ type Change struct {
 	// Candidates are specs that differ from the original in this field, in the same way; one accepted candidate is
 	// enough.
 	Candidates []Candidate
-	// Effective means that at least one candidate must have a visible effect. That is true of another value and of one
-	// more entry. A change that adds an object, or removes something, may have the same effect as no change.
+	// Effective means that at least one candidate must have a visible effect. It is set if the change is to another value
+	// or adds an entry to a list or map. A change that adds an object, or removes something, may have no effect.
 	Effective bool
 }
 
@@ -114,8 +114,8 @@ func (s *Specs) changeOne(from map[string]any, i int, made Choice, group group) 
 	return change
 }
 
-// Ascend returns the specs of a sequence, changed so that the values of some fields only rise: where a value would fall,
-// the spec keeps the value of the spec before it.
+// Ascend returns the specs of a sequence, changed so that the values of some fields only rise, in the order of Values:
+// where a value would fall, the spec keeps the value of the spec before it. A value that isn't one of Values stays.
 func (s *Specs) Ascend(stops []map[string]any, paths []string) []map[string]any {
 	ascending := slices.Clone(stops)
 	for i := 1; i < len(ascending); i++ {

@@ -23,8 +23,8 @@ var impossible = map[string]any{
 	"resources":    map[string]any{"requests": map[string]any{"cpu": "1000000"}},
 }
 
-// Impossible returns copies of the sample's spec that the schema allows, but that ask for pods that can't run. There is
-// at most one for each name in impossible; it changes the first field of that name that can be changed.
+// Impossible returns copies of the sample's spec that ask for pods that can't run. There is at most one for each name
+// in impossible; it changes the first field of that name that can be changed and has a suitable type.
 func (s *Specs) Impossible() []Candidate {
 	found := map[string]Candidate{}
 	s.impossibleIn(position{"spec", "spec"}, s.schema, s.Base, func(name string, at position, value any) {

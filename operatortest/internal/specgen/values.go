@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// near is the largest distance in steps at which a bound is tried: an object with a million pods would show nothing
-	// more.
+	// near is how many steps a bound may be from the current value and still be tried: an object with a million pods
+	// would show nothing more.
 	near = 100
 	// longString is the highest maximum length of a string that is tried: many names in Kubernetes may be that long.
 	longString = 63
@@ -122,7 +122,7 @@ func number(value any) (float64, bool) {
 	return 0, false
 }
 
-// asNumber returns an int64 if possible, as decoding JSON does.
+// asNumber returns an int64 if possible, as apimachinery does when it decodes JSON.
 func asNumber(value float64) any {
 	if value == math.Trunc(value) {
 		return int64(value)
@@ -131,8 +131,8 @@ func asNumber(value float64) any {
 }
 
 // texts returns no strings if the schema has a pattern, and strings of its format if that is in formatted. Otherwise it
-// returns the shortest string that isn't empty, one of the maximum length unless that is long, and one that is a
-// character longer than the first, if it may be. If only the empty string is allowed, texts returns that.
+// returns the shortest string that isn't empty, one of the maximum length unless that is long, and a different one that
+// is a character longer than the first if the maximum allows. If only the empty string is allowed, texts returns that.
 func texts(schema *apiextensionsv1.JSONSchemaProps) []any {
 	if schema.Pattern != "" {
 		return nil

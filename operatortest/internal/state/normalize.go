@@ -96,7 +96,8 @@ func DropGenerated(object *unstructured.Unstructured) {
 	}
 }
 
-// jobLabels identify a Job's pods. The API server adds them when a Job is created, and refuses those of another Job.
+// jobLabels identify a Job's pods. The API server adds them when a Job is created, and refuses a Job that has another
+// Job's.
 var jobLabels = []string{"controller-uid", "batch.kubernetes.io/controller-uid", "job-name", "batch.kubernetes.io/job-name"}
 
 func dropJobLabels(job *unstructured.Unstructured) {

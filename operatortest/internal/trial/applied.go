@@ -200,7 +200,7 @@ func (t *Trial) forgetApplied(before *unstructured.Unstructured, patch string) e
 	return nil
 }
 
-// Reapply repeats what others applied to a child, if one of the kit's own patches has removed a part of it.
+// Reapply applies again what others applied to a child, if one of the kit's own patches has removed a part of it.
 func (t *Trial) Reapply(ctx context.Context, declared operatortest.Child, child *unstructured.Unstructured) error {
 	if !t.applied[child.GetUID()].isPartial {
 		return nil

@@ -27,8 +27,8 @@ func (runner *Runner) NoSecondNamespace() string {
 	return ""
 }
 
-// Beside creates a second namespace and returns the Trial for it. It also grants the operators the permissions of their
-// Roles in all namespaces. It must be called before the first operator is started.
+// Beside creates a second namespace and returns the Trial for it. It also makes the permissions in the operators' Roles
+// apply to all namespaces. It must be called before the first operator is started.
 func (t *Trial) Beside(ctx context.Context) (*Trial, error) {
 	namespace, err := t.Cluster.CreateNamespace(ctx)
 	if err != nil {

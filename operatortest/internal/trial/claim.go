@@ -50,9 +50,9 @@ func (t *Trial) FirstVersion(uid types.UID, matches func(*unstructured.Unstructu
 // CheckClaim returns an error if a new resource's status said that the spec was met before it was. The final
 // state alone would not show that. Follow must have been called before the resource was created.
 //
-// The first version whose status says that is compared with what the API server stored at that moment: all kinds share
-// etcd's revisions, and a list can ask for an earlier one. The children of a new resource were no readier at any
-// earlier time, so a stale cache can't be the reason for a false claim.
+// CheckClaim takes the first version that makes this claim, and looks up what the API server stored at that moment: all
+// kinds share etcd's revisions, and a list can ask for an earlier one. The children of a new resource were no readier
+// at any earlier time, so a stale cache can't be the reason for a false claim.
 func (t *Trial) CheckClaim(ctx context.Context, resource *unstructured.Unstructured) error {
 	claim := t.FirstVersion(resource.GetUID(), func(version *unstructured.Unstructured) bool { return t.Met(version) == nil })
 	if claim == nil {

@@ -9,8 +9,8 @@ import (
 )
 
 // ParallelTrials is how many of an operator's trials may run in parallel, across all behaviours, unless
-// Operator.Parallel or the environment says otherwise. Trials mostly wait for the cluster, so there may be more of them
-// than cores. Trials whose results others wait for don't count.
+// Operator.Parallel or OPERATORTEST_PARALLEL gives another number. Trials mostly wait for the cluster, so there may be
+// more of them than cores. Trials whose results others wait for don't count.
 const ParallelTrials = 12
 
 // Case is one trial of a behaviour.

@@ -6,7 +6,7 @@ import (
 	"example.com/operator-workshop/operatortest"
 )
 
-// The timing of elections in trials: a fifth of the usual one.
+// The durations of leader election in trials: a fifth of controller-runtime's defaults.
 const (
 	leaseDuration = 3 * time.Second
 	renewDeadline = 2 * time.Second
@@ -21,8 +21,8 @@ func (t *Trial) Election(candidate string) *operatortest.LeaderElection {
 	}
 }
 
-// LenientElection returns the options for a candidate that keeps the Lease even if the machine stalls briefly, for
-// candidates from which a trial doesn't take the Lease.
+// LenientElection returns the options for a candidate that must not lose the Lease by accident: its timeouts are
+// longer, so that it keeps the Lease even if the machine stalls briefly.
 func (t *Trial) LenientElection(candidate string) *operatortest.LeaderElection {
 	election := t.Election(candidate)
 	election.LeaseDuration, election.RenewDeadline = 5*leaseDuration, 5*renewDeadline

@@ -20,7 +20,7 @@ type History map[string]int
 
 // Lived is the History of one trial.
 type Lived struct {
-	// Trial is the trial's ID. For the undisturbed lifecycle, it contains no behaviour.
+	// Trial is the trial's ID. It names no behaviour if the lifecycle was undisturbed.
 	Trial string
 	History
 }
@@ -46,9 +46,9 @@ func times(n int) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// NoteHistory records what has happened to the children since [Trial.Follow], until their resource was deleted: after
-// that, it depends on timing whether the operator repairs once more what the garbage collector removes. Other owners'
-// objects don't count.
+// NoteHistory records what has happened to the children since [Trial.Follow], until the deletion of their resource
+// began: after that, it depends on timing whether the operator repairs once more what the garbage collector removes.
+// Other owners' objects don't count.
 func (t *Trial) NoteHistory() error {
 	history := History{}
 	made, lives := map[types.UID]bool{}, map[types.UID]*life{}
@@ -177,8 +177,8 @@ func (l *life) returned(fields map[string]string) map[string]string {
 	return found
 }
 
-// fieldsOf returns the fields of an object, as JSON by their paths. It leaves out the status, and all metadata except
-// labels and annotations.
+// fieldsOf returns the values of an object's fields as JSON, keyed by path. It leaves out the status, and all metadata
+// except labels and annotations.
 func fieldsOf(object *unstructured.Unstructured) (map[string]string, error) {
 	written := maps.Clone(object.Object)
 	delete(written, "status")

@@ -161,8 +161,8 @@ var (
 	frameLine = regexp.MustCompile(`(?:\t|\\t)([^\s\\"]+\.go:\d+)`)
 )
 
-// ownLine returns the first line of a Go stack, below the last call of panic if there is one, that is neither in Go's
-// runtime nor in a module that the operator uses.
+// ownLine returns the first source line in a Go stack, below the last call of panic if there is one, that is neither in
+// Go's runtime nor in a module that the operator uses.
 func ownLine(stack string) string {
 	if calls := panicCall.FindAllStringIndex(stack, -1); calls != nil {
 		stack = stack[calls[len(calls)-1][1]:]

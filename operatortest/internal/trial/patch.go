@@ -41,7 +41,7 @@ func (t *Trial) Patch(ctx context.Context, object *unstructured.Unstructured, pa
 
 // Touch makes the API server store a new version of a resource that differs from the last one only in
 // metadata.managedFields: someone else applies the spec that the resource already has. That gives the operator nothing
-// to do. A new label or annotation might: many operators rightly copy those to their children.
+// to do. A new label or annotation might give it work: many operators rightly copy those to their children.
 func (t *Trial) Touch(ctx context.Context, resource *unstructured.Unstructured) error {
 	t.last = nil
 	if err := t.Get(ctx, resource); err != nil {
@@ -65,9 +65,10 @@ func (t *Trial) Touch(ctx context.Context, resource *unstructured.Unstructured) 
 	return nil
 }
 
-// PatchForeign writes to a child fields that belong to others, and returns the patches as a snapshot shows them. It
-// fails if comparisons leave out everything that a patch changes, because none of them would then notice if the
-// operator removed it. PatchForeign also adds others' parts by server-side apply; [Trial.State] checks that they stay.
+// PatchForeign patches fields of a child that don't belong to the operator, and returns the patches as a snapshot shows
+// them. It fails if comparisons leave out everything that a patch changes, because none of them would then notice if
+// the operator removed it. PatchForeign also adds others' parts by server-side apply; [Trial.State] checks that they
+// stay.
 func (t *Trial) PatchForeign(ctx context.Context, declared operatortest.Child, child *unstructured.Unstructured) ([]string, error) {
 	patches := []string{ForeignPatch}
 	for _, what := range slices.Sorted(maps.Keys(declared.Foreign)) {

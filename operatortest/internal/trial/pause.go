@@ -17,9 +17,10 @@ const (
 	// leastPause is the shortest pause that ends a wait, even after a failure: client-go's informers then wait up to 1.6
 	// seconds. Each further failure doubles it.
 	leastPause = 2 * time.Second
-	// A pause ends a wait only if it lasts gapFactor times as long as the longest gap between two requests, because not all
-	// failures show in the requests. After each failure, the rate limiters of client-go and controller-runtime wait twice as
-	// long as before, and informers up to four times as long: they double the delay, and add up to the same again.
+	// A pause ends a wait only if it lasts gapFactor times as long as the longest gap between two requests, because not
+	// all failures show in the requests. After each failure, the rate limiters of client-go and controller-runtime wait
+	// twice as long as before, and informers up to four times as long: they double the delay, and then multiply it by a
+	// random factor of 1 to 2.
 	gapFactor = 4
 	// maxDoublings bounds the doubling. After that many failures, no wait ends early.
 	maxDoublings = 10

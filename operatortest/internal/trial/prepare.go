@@ -15,9 +15,9 @@ import (
 	"example.com/operator-workshop/operatortest/testcluster"
 )
 
-// preparer is the client with which Prepare creates the objects to which a sample refers, or those that block an
-// unmeetable spec. It records that they are not the operator's work. One of them may be another custom resource that the
-// operator reconciles.
+// preparer is the client with which Prepare creates the objects to which a sample refers, or those that keep the
+// operator from meeting a spec. It records that they are not the operator's work. One of them may be another custom
+// resource that the operator reconciles.
 type preparer struct {
 	client.Client
 	trial *Trial

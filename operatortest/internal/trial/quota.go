@@ -15,7 +15,7 @@ import (
 	"example.com/operator-workshop/operatortest/testcluster"
 )
 
-// QuotaName is the name of the kit's quota, which the API server's message contains when it refuses an object.
+// QuotaName is the name of the kit's quota. The API server's message contains it when the quota refuses an object.
 const QuotaName = "operatortest-nothing-more"
 
 // probed is a resource that operators normally don't create. A dry run shows when the quota refuses limit ranges, and

@@ -101,7 +101,8 @@ func (t *Trial) List(ctx context.Context, kind schema.GroupVersionKind) ([]*unst
 	return objects, nil
 }
 
-// Get gets an object from the API server or, in a condition of [Trial.Await], from the Runner's store.
+// Get gets an object from the API server or, while [Trial.Await] checks its condition against the Runner's store, from
+// the store.
 func (t *Trial) Get(ctx context.Context, object *unstructured.Unstructured) error {
 	if err := t.get(ctx, object); err != nil {
 		return fmt.Errorf("get %s %s: %w", object.GetKind(), object.GetName(), err)

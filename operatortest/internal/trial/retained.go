@@ -17,7 +17,7 @@ import (
 // Most children have a controller reference to their resource: it identifies them, and because of it the garbage
 // collector deletes them after the resource. The others are identified by their names.
 
-// CheckChild returns an error if the kit couldn't identify a declared child.
+// CheckChild returns an error if the fields of a declared child don't fit together.
 func CheckChild(declared operatortest.Child) error {
 	if len(declared.Labels) > 0 && !declared.Generated {
 		return errors.New("labels are for a child whose name is generated: set Child.Generated, or remove them")

@@ -47,7 +47,7 @@ func (runner *Runner) findScopes(mapper meta.RESTMapper, kinds []schema.GroupVer
 	return nil
 }
 
-// Fill returns a text in which the name of the trial's namespace replaces each placeholder.
+// Fill replaces each placeholder in a text with the name of the trial's namespace.
 func (t *Trial) Fill(text string) string { return manifest.Fill(text, t.Namespace) }
 
 // place replaces the placeholders in an object, and puts the object into the trial's namespace or, if it is
@@ -69,7 +69,7 @@ func (t *Trial) place(object *unstructured.Unstructured) {
 	}
 }
 
-// share gives a cluster-scoped custom resource trialLabel, and restricts the operator to the resources of that
+// share adds trialLabel to a cluster-scoped custom resource, and restricts the operator to the resources of that
 // kind that have this label. It leaves objects of Kubernetes' own kinds alone.
 func (t *Trial) share(ctx context.Context, object client.Object) error {
 	kind, err := t.Cluster.Admin.GroupVersionKindFor(object)
@@ -92,7 +92,7 @@ func (t *Trial) share(ctx context.Context, object client.Object) error {
 	return nil
 }
 
-// label gives a cluster-scoped resource trialLabel.
+// label adds trialLabel to a cluster-scoped resource.
 func (t *Trial) label(object client.Object) {
 	labels := object.GetLabels()
 	if labels == nil {
@@ -170,7 +170,7 @@ func (t *Trial) removeClusterScoped(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// confine restricts the operator's lists and watches of labelled resources to those of the trial.
+// confine restricts the operator's lists and watches of labelled resources to the trial's resources.
 func (t *Trial) confine(config *rest.Config) *rest.Config {
 	if len(t.labelled) > 0 {
 		config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &selecting{next: next, trial: t} })

@@ -107,8 +107,8 @@ func (runner *Runner) OtherSpec(ctx context.Context) (map[string]any, error) {
 	return spec, err
 }
 
-// SecondSpec returns a spec for a second resource. If the API server accepts such a spec, it differs from the sample's
-// even in fields that can't be changed later, such as a name. Otherwise SecondSpec returns that of OtherSpec.
+// SecondSpec returns a spec for a second resource. It differs from the sample's even in fields that can't be changed
+// later, such as a name, unless the API server refuses that. SecondSpec then returns the spec of OtherSpec.
 func (runner *Runner) SecondSpec(ctx context.Context) (map[string]any, error) {
 	known, err := runner.Specs(ctx)
 	if err != nil {

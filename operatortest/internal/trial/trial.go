@@ -90,7 +90,7 @@ func (runner *Runner) Try(ctx context.Context, name string, experiment func(cont
 	tried := runner.newTrial(id(behaviourOf(ctx), name), namespace.Name)
 	tried.began = began
 	defer func() {
-		// If the context has ended, another trial has failed, or no one is waiting any more.
+		// A failure proves nothing if the context has ended: another trial has failed, or no one is waiting any more.
 		if !tried.Void && (err == nil || ctx.Err() == nil) {
 			runner.record(ctx, name, tried, err)
 		}

@@ -51,7 +51,7 @@ func (t *Trial) MakeUnmeetable(ctx context.Context, resource *unstructured.Unstr
 	})
 }
 
-// PrepareUnmeetable creates what blocks a spec, unless the trial has done so before.
+// PrepareUnmeetable creates what keeps the operator from meeting a spec, unless the trial has done so before.
 func (t *Trial) PrepareUnmeetable(ctx context.Context, unmeetable operatortest.Unmeetable) error {
 	if unmeetable.Prepare == nil || t.prepared[unmeetable.Name] {
 		return nil
