@@ -73,7 +73,8 @@ type Tap struct {
 	confinement *confinement
 	// past is the earlier state that lists show. It is nil if they show the current one.
 	past *past
-	// read reads an object before a server-side apply. It is nil if the Tap can't know which of these change nothing.
+	// read reads the object that a server-side apply will change. If it is nil, the Tap can't tell whether the apply
+	// changes anything.
 	read func(context.Context, Request) (*unstructured.Unstructured, error)
 	// others contains the versions of objects that others have written.
 	others []version

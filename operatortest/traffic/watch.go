@@ -131,7 +131,7 @@ func (t *Tap) closeWatch(closed *watch) {
 type watch struct {
 	tap     *Tap
 	request Request
-	// namespaces are those that the operator sees. It is nil if the operator sees all of them.
+	// namespaces lists those that the operator sees. It is nil if the operator sees all of them.
 	namespaces []string
 	body       io.ReadCloser
 

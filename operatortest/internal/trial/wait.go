@@ -147,8 +147,8 @@ func (t *Trial) wait(ctx context.Context, limit time.Duration, what string, cond
 
 // Await is like Eventually, for a condition that only reads, and reads only the operator's resources and children
 // from the trial's namespace. It checks the condition against the Runner's store whenever one of these has changed or,
-// if there is an Operator.External, each time. The store may be out of date, so success counts only if the API server
-// confirms it. If Operator.MaxPause is set, Await also asks the API server every second while the operator does
+// if there is an Operator.External, at every look. The store may be out of date, so success counts only if the API
+// server confirms it. If Operator.MaxPause is set, Await also asks the API server every second while the operator does
 // nothing.
 func (t *Trial) Await(ctx context.Context, what string, condition func(context.Context) error) error {
 	seen, last, idle := -1, error(nil), t.newPause(ctx)
