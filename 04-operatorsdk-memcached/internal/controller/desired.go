@@ -157,8 +157,8 @@ func resourcesOf(memcached *cachev1alpha1.Memcached) corev1.ResourceRequirements
 	}
 }
 
-// setService sets the operator's fields in the Service. The Service is headless: its
-// name resolves to the addresses of all ready pods, because clients choose a pod for each key.
+// setService sets the operator's fields in the Service. The Service is headless, because clients choose a pod for each
+// key: its name resolves to the addresses of all ready pods.
 //
 //workshop:step 4.9e
 func setService(service *corev1.Service, memcached *cachev1alpha1.Memcached) {

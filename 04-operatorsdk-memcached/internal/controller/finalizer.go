@@ -97,7 +97,7 @@ func (r *MemcachedReconciler) deleteDeployment(ctx context.Context, memcached *c
 	}
 	err := r.Delete(ctx, deployment, client.Preconditions{UID: &deployment.UID}, client.PropagationPolicy(metav1.DeletePropagationForeground))
 	if apierrors.IsNotFound(err) {
-		return nil // someone else has just deleted it, and that watch event queues the Memcached again
+		return nil // someone else has just deleted it, and the watch event of that deletion queues the Memcached again
 	}
 	if err != nil {
 		return fmt.Errorf("delete Deployment %s: %w", client.ObjectKeyFromObject(deployment), err)

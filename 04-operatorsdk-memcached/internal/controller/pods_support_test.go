@@ -43,7 +43,7 @@ func setReady(ctx context.Context, pod *corev1.Pod, ready bool) {
 	setContainer(ctx, pod, corev1.ContainerStatus{Ready: ready, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}})
 }
 
-// setWaiting makes the pod's container wait for a reason, such as CrashLoopBackOff.
+// setWaiting puts the pod's container into the waiting state, with a reason such as CrashLoopBackOff.
 func setWaiting(ctx context.Context, pod *corev1.Pod, reason string) {
 	GinkgoHelper()
 	setContainer(ctx, pod, corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}})

@@ -102,8 +102,8 @@ func degraded(problem *explanation) metav1.Condition {
 	return newCondition(cachev1alpha1.ConditionDegraded, true, problem.reason, problem.message)
 }
 
-// problem returns what the operator can't fix by itself, or nil if there is nothing. While a child is being
-// replaced, there is no problem: the pods may belong to the Deployment that is about to go.
+// problem returns what the operator can't fix by itself, or nil if there is nothing. While a child is being replaced,
+// problem returns nil, even if pods fail: they may belong to the Deployment that is about to go.
 //
 //workshop:step 4.12b
 func (o observation) problem() *explanation {

@@ -75,7 +75,7 @@ func startManager(config *rest.Config, options manager.Options) (stop func()) {
 	return startManagerAt(clock.RealClock{}, config, options)
 }
 
-// startManagerAt runs a manager with the spec's clock.
+// startManagerAt is startManager with a clock of your choice.
 func startManagerAt(now clock.PassiveClock, config *rest.Config, options manager.Options) (stop func()) {
 	return start(now, config, managerOptions(context.Background(), options), options)
 }

@@ -27,8 +27,8 @@ func SetupPasswordWebhookWithManager(mgr ctrl.Manager) error {
 		Complete()
 }
 
-// failurePolicy=ignore: nothing depends on this default, because the operator treats a Password
-// without a secretName in the same way. timeoutSeconds=1: a second is plenty, and the user is waiting.
+// failurePolicy=ignore: nothing depends on this default, because the operator assumes the same default for a Password
+// without a secretName. timeoutSeconds=1: a second is plenty, and the user is waiting.
 //
 // +kubebuilder:webhook:path=/mutate-secret-example-com-v1-password,mutating=true,failurePolicy=ignore,sideEffects=None,groups=secret.example.com,resources=passwords,verbs=create;update,versions=v1,name=mpassword-v1.kb.io,admissionReviewVersions=v1,matchPolicy=Equivalent,timeoutSeconds=1,reinvocationPolicy=IfNeeded
 
@@ -62,8 +62,8 @@ type PasswordCustomValidator struct{}
 
 var _ admission.Validator[*secretv1.Password] = (*PasswordCustomValidator)(nil)
 
-// ValidateCreate refuses an invalid name, an impossible policy and an invalid rotation, and warns of a policy whose
-// passwords can be guessed.
+// ValidateCreate refuses an invalid secretName, an impossible policy and an invalid rotation, and warns of a policy
+// whose passwords can be guessed.
 //
 //workshop:step 5.6a
 func (*PasswordCustomValidator) ValidateCreate(_ context.Context, password *secretv1.Password) (admission.Warnings, error) {
