@@ -169,7 +169,7 @@ var _ = Describe("the conditions", func() {
 		memcached := newMemcached(namespace, "crowded", 1)
 		create(ctx, memcached)
 		expectConditions(ctx, memcached, converged)
-		// With this anti-affinity, the two simulated nodes have room for only two of the pods.
+		// With this anti-affinity, the two simulated nodes have room for only two of the Memcached's pods.
 		patch(ctx, getDeployment(ctx, Default, memcached), `{"spec":{"template":{"spec":{"affinity":{"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[
 			{"topologyKey":"kubernetes.io/hostname","labelSelector":{"matchLabels":{"app.kubernetes.io/instance":"crowded"}}}]}}}}}}`)
 		eventually(ctx, func(g Gomega) {

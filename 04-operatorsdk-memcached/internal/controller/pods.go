@@ -94,9 +94,9 @@ func failureAmong(pods []corev1.Pod, revision string, now time.Time) (message st
 	return message, requeueAfter
 }
 
-// failureOf says why a pod can't run. A pod without a node counts after schedulingDeadline. The Deployment's own
-// deadline is only for rollouts, not for pods that are added later. Between two back-offs, a crashing container runs
-// for a moment. It has recovered only if it is ready, or hasn't exited for crashWindow. The restart
+// failureOf says why a pod can't run. A pod without a node counts as a failure after schedulingDeadline, because the
+// Deployment's own deadline is only for rollouts, not for pods that are added later. Between two back-offs, a crashing
+// container runs for a moment. It has recovered only if it is ready, or hasn't exited for crashWindow. The restart
 // count can't tell, because it is never reset.
 //
 //workshop:step 4.11a
