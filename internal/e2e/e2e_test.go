@@ -93,7 +93,7 @@ func TestCommandEndsWithItsChildren(t *testing.T) {
 	g.Expect(time.Since(began)).To(BeNumerically("<", 30*time.Second), "a program that does not end must be killed")
 }
 
-// signal is an output that calls the function seen once it has received the text at.
+// signal is a writer that calls its function when its text contains the value of at, and then at each further write.
 type signal struct {
 	text strings.Builder
 	at   string

@@ -26,7 +26,7 @@ import (
 )
 
 const (
-	// controllerName appears in logs, metrics and Events, and in the labels of the children and the pods.
+	// controllerName appears in logs and metrics, and in the labels of the children and the pods.
 	controllerName = "guestbook-controller"
 	// actionReconcile is the action in all Events.
 	actionReconcile = "Reconcile"

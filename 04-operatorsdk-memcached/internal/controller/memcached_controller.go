@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	// controllerName appears in logs, metrics and Events, and in the labels of the children and the pods.
+	// controllerName appears in logs and metrics, and in the labels of the children and the pods.
 	controllerName = "memcached-operator"
 	// actionReconcile is the action in all Events.
 	actionReconcile = "Reconcile"
