@@ -18,7 +18,7 @@ import (
 
 // verifiedAtOnce is how many parts of stages are verified at the same time. Checks that need a cluster spend most of
 // their time waiting.
-const verifiedAtOnce = 4
+const verifiedAtOnce = 3
 
 // verifyExercisesCommand implements `make verify-exercises`.
 func (a *app) verifyExercisesCommand() *cobra.Command {

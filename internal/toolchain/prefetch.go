@@ -40,7 +40,7 @@ func (b Builder) Prefetch(ctx context.Context) error {
 	return os.WriteFile(stamp, []byte(key), 0o644)
 }
 
-// download makes go download the modules of all packages that the module and its tests are built from.
+// download makes the go command fetch the modules of all packages that the module and its tests are built from.
 func download(ctx context.Context, module, workspace string) error {
 	var output bytes.Buffer
 	command := exec.CommandContext(ctx, "go", "list", "-deps", "-test", "./...")
