@@ -143,8 +143,8 @@ const unoptimized = "-gcflags=./...=-N -l"
 // not rebuild an up-to-date binary, so a step's checks of one package compile it only once.
 func (c *Copy) compile(ctx context.Context, pkg, overlay string) (binary, message string, err error) {
 	binary = filepath.Join(filepath.Dir(overlay), "binaries", filepath.FromSlash(pkg), "course.test")
-	// The linker is faster without debug information.
-	command := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", unoptimized, "-ldflags=-w", "-overlay="+overlay, "-o="+binary, pkg)
+	// The linker is faster without debug information and a symbol table. Stacks don't need them.
+	command := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", unoptimized, "-ldflags=-s", "-overlay="+overlay, "-o="+binary, pkg)
 	command.Dir, command.Env = c.Path, append(Environment(), "CGO_ENABLED=0")
 	output, err := command.CombinedOutput()
 	if ctx.Err() != nil {

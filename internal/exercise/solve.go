@@ -10,19 +10,27 @@ import (
 // Solve puts the solution of a step into the copy. If that changes files, Solve runs the step's generators, and returns
 // the files and the folder with the old ones, even if a generator fails. Otherwise, it returns nil and "".
 func (c *Copy) Solve(id string) (files []string, kept string, err error) {
-	at, before, after, err := c.around(id)
-	if err != nil {
-		return nil, "", err
+	files, kept, err = c.solveFiles(id)
+	if err != nil || len(files) == 0 {
+		return files, kept, err
 	}
-	step := c.Steps[at]
-	files, kept, err = c.replace(step, "solve", before, after)
-	if err != nil || len(files) == 0 || len(step.Make) == 0 {
+	step, err := c.Step(id)
+	if err != nil || len(step.Make) == 0 {
 		return files, kept, err
 	}
 	if err := c.Make(c.Path, step.Make...); err != nil {
 		return files, kept, fmt.Errorf("step %s is solved, and your old files are in %s, but the generated files are out of date: %w", id, kept, err)
 	}
 	return files, kept, nil
+}
+
+// solveFiles does what Solve does, but doesn't run generators.
+func (c *Copy) solveFiles(id string) (files []string, kept string, err error) {
+	at, before, after, err := c.around(id)
+	if err != nil {
+		return nil, "", err
+	}
+	return c.replace(c.Steps[at], "solve", before, after)
 }
 
 // Undo removes a step's code from the copy, and records that the step is not done. Files that the step added stay. Like

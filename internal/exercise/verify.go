@@ -64,7 +64,7 @@ func (c *Copy) SolveBySection(play func(solved, next string) error) (err error) 
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(c.Path)) }()
 	for at, step := range c.Steps {
-		if err := errors.Join(c.solveUnkept(step), c.give(step)); err != nil {
+		if err := c.pass(step); err != nil {
 			return err
 		}
 		solved, next := c.Sections(at + 1)
@@ -196,9 +196,10 @@ func (c *Copy) pass(step Step) error {
 	return c.Make(c.Path, step.Make...)
 }
 
-// solveUnkept solves a step in a copy that no learner has written in, so it doesn't keep the old files.
+// solveUnkept solves a step in a copy that no learner has written in, so it doesn't keep the old files. It doesn't run the
+// step's make targets.
 func (c *Copy) solveUnkept(step Step) error {
-	_, kept, err := c.Solve(step.ID)
+	_, kept, err := c.solveFiles(step.ID)
 	if err == nil && kept != "" {
 		err = os.RemoveAll(filepath.Join(c.Root, kept))
 	}
