@@ -11,7 +11,7 @@ import (
 
 // The invalid samples show what the rules refuse. These specs try changes that too strict a rule would refuse, and
 // others that are only just invalid.
-var _ = Describe("the rules of types.go", func() {
+var _ = Describe("the rules in types.go", func() {
 	version := func(value string) func(*klusterv1alpha1.KlusterSpec) {
 		return func(spec *klusterv1alpha1.KlusterSpec) { spec.Version = value }
 	}
@@ -23,7 +23,7 @@ var _ = Describe("the rules of types.go", func() {
 	larger := klusterv1alpha1.NodePool{Name: "web", Size: "c-4", Count: 1}
 	scaled := klusterv1alpha1.NodePool{Name: "web", Size: "s-2vcpu-4gb", Autoscale: &klusterv1alpha1.Autoscale{MinNodes: 2, MaxNodes: 2}}
 
-	DescribeTable("on a change", func(ctx SpecContext, before, after func(*klusterv1alpha1.KlusterSpec), refusal string) {
+	DescribeTable("when a Kluster is changed", func(ctx SpecContext, before, after func(*klusterv1alpha1.KlusterSpec), refusal string) {
 		kluster := newKluster(cluster.Namespace(ctx), "shop")
 		before(&kluster.Spec)
 		Expect(cluster.Client.Create(ctx, kluster)).To(Succeed())

@@ -14,7 +14,7 @@ import (
 
 const (
 	// calmAfter is how long the controller must send no request before it counts as idle. The control plane rests for the
-	// same time before each run but the first.
+	// same time before each timed creation of objects except the first.
 	calmAfter = 5 * time.Second
 	// calmTimeout bounds the wait until the controller is idle. Later requests count as those of an idle controller.
 	calmTimeout = 30 * time.Second

@@ -26,7 +26,8 @@ const (
 	// NotTried means that the operator lacks a behaviour that this one requires, or that a trial could prove nothing, for
 	// example because there was nothing to disturb.
 	NotTried Result = "not tried"
-	// LeftOut means that a behaviour was not tried, for the reason given.
+	// LeftOut means that a behaviour was excluded beforehand, because the operator's description leaves it out or because
+	// it doesn't apply to the operator; Behaviour.Reason says why. Unlike NotTried, it doesn't count against the operator.
 	LeftOut Result = "left out"
 )
 

@@ -105,7 +105,7 @@ func (t *Trial) differ(before, after *unstructured.Unstructured) (bool, error) {
 	return !equality.Semantic.DeepEqual(former, present), err
 }
 
-// field is a field of an object, and a value that it had, or nil if the object did not have the field.
+// field is a field that a patch changed, and the value that the patch gave it, or nil if the patch removed it.
 type field struct {
 	path  []string
 	value any
