@@ -351,7 +351,7 @@ func TestEmptyAnswers(t *testing.T) {
 			_, err := account.Get(t.Context(), "wanted")
 			g.Expect(cloud.Is(err, cloud.Unavailable)).To(BeTrue(), "found: %v", err)
 			_, err = account.Find(t.Context(), cloud.Owner{UID: "owner"})
-			g.Expect(cloud.Is(err, cloud.Unavailable)).To(BeTrue(), "a response without a list proves nothing, found: %v", err)
+			g.Expect(cloud.Is(err, cloud.Unavailable)).To(BeTrue(), "a response without a list proves nothing, so the error must be Unavailable; found: %v", err)
 			if body == `{"kubernetes_cluster":{"id":"another"}}` {
 				return // this is a valid response to a create request
 			}
