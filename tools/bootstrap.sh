@@ -3,7 +3,7 @@
 # go.mod doesn't break the other make targets. It prints a line before the first build, when a later build takes time
 # (at a terminal), and when an old bin/workshop is used. After a failure, its last line says what is wrong or what to do.
 set -u
-# A learner's shell may change where cd goes and what go builds for.
+# A CDPATH or GOFLAGS in a learner's environment could change where cd goes and how go builds.
 unset CDPATH
 export GOFLAGS=-buildvcs=false
 cd "$(dirname "$0")/.." || exit 1
