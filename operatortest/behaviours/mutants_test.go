@@ -81,7 +81,7 @@ func accepts(kind string, operators ...twin) {
 	inPool("accepts every operator that "+kind, tries...)
 }
 
-// nameMutant returns the name of an entry in a table of expectCaught.
+// nameMutant returns the name of an entry in a DescribeTable whose body is expectCaught.
 func nameMutant(lacking behaviour, flaw mutation, _ string) string {
 	return fmt.Sprintf("by the behaviour %s: it %s", lacking.name, flaw)
 }
