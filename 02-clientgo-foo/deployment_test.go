@@ -165,7 +165,7 @@ func withoutUID(g Gomega, patch []byte) []byte {
 	var content map[string]any
 	g.Expect(json.Unmarshal(patch, &content)).To(Succeed())
 	metadata := content["metadata"].(map[string]any)
-	g.Expect(metadata).To(HaveKeyWithValue("uid", "uid-of-web"), "the patch must not hit another Deployment of that name")
+	g.Expect(metadata).To(HaveKeyWithValue("uid", "uid-of-web"), "the patch must not hit another Deployment of the same name")
 	delete(metadata, "uid")
 	if len(metadata) == 0 {
 		delete(content, "metadata")

@@ -166,19 +166,19 @@ func TestHandlers(t *testing.T) {
 func TestHandlersFindTheFoosThatWait(t *testing.T) {
 	current := func() *appsv1.Deployment { return inVersion("2", storedDeployment()) }
 	tests := map[string]handled{
-		"for the name of a Foo's Deployment that changes": {
+		"when a Foo's Deployment of that name changes": {
 			event: func(c *controller) { c.deploymentChanged(current()) },
 			want:  []string{"front", "waiting"},
 		},
-		"for the name of a Foo's Deployment whose deletion was missed": {
+		"when the deletion of a Foo's Deployment of that name was missed": {
 			event: func(c *controller) { c.deploymentChanged(cache.DeletedFinalStateUnknown{Obj: current()}) },
 			want:  []string{"front", "waiting"},
 		},
-		"for the name of a Deployment without an owner that is deleted": {
+		"when a Deployment of that name, without an owner, is deleted": {
 			event: func(c *controller) { c.deploymentChanged(ownerless(current())) },
 			want:  []string{"front", "waiting"},
 		},
-		"for another name": {
+		"but not when a Deployment of another name is deleted": {
 			event: func(c *controller) { c.deploymentChanged(ownerless(formerDeployment())) },
 		},
 	}

@@ -219,10 +219,10 @@ func TestStaleVersions(t *testing.T) {
 	after.ResourceVersion = "31"
 	g.Expect(writes.isStale(before)).To(BeFalse())
 	writes.note(before, before)
-	g.Expect(writes.isStale(before)).To(BeFalse(), "a write that changed nothing makes no newer version")
+	g.Expect(writes.isStale(before)).To(BeFalse(), "a write that changed nothing makes no newer version, so the Foo is not stale, see note in status.go")
 	writes.note(before, after)
-	g.Expect(writes.isStale(before)).To(BeTrue(), "the cache lags behind")
-	g.Expect(writes.isStale(after)).To(BeFalse(), "the cache shows our write")
+	g.Expect(writes.isStale(before)).To(BeTrue(), "while the cache shows the version from before our write, the Foo is stale, see isStale in status.go")
+	g.Expect(writes.isStale(after)).To(BeFalse(), "once the cache shows our write, the Foo is not stale, see isStale in status.go")
 	writes.forget(cache.MetaObjectToName(before))
 	g.Expect(writes.isStale(before)).To(BeFalse(), "the Foo was deleted, and its entry must not stay in memory")
 }

@@ -93,12 +93,12 @@ func TestRemoveDeployment(t *testing.T) {
 		// wantRefusal tells whether the error must be a blocker.
 		wantRefusal bool
 	}{
-		"the cache is current":           {cached: storedFoo()},
-		"the Deployment is gone already": {cached: storedFoo(), gone: true},
-		"the API server refuses it":      {cached: storedFoo(), answer: forbidden, wantErr: forbidden, wantRefusal: true},
-		"the Deployment has changed":     {cached: storedFoo(), answer: conflict, wantErr: conflict},
-		"the Foo has changed":            {cached: changed(func(foo *examplev1alpha1.Foo) { foo.Generation = 2 }), wantErr: errStaleCache},
-		"another Foo has the name now":   {cached: changed(func(foo *examplev1alpha1.Foo) { foo.UID = "uid-of-deleted" }), wantErr: errStaleCache},
+		"the cache is current":                {cached: storedFoo()},
+		"the Deployment is gone already":      {cached: storedFoo(), gone: true},
+		"the API server refuses the deletion": {cached: storedFoo(), answer: forbidden, wantErr: forbidden, wantRefusal: true},
+		"the Deployment has changed":          {cached: storedFoo(), answer: conflict, wantErr: conflict},
+		"the Foo has changed":                 {cached: changed(func(foo *examplev1alpha1.Foo) { foo.Generation = 2 }), wantErr: errStaleCache},
+		"the Foo was deleted and recreated":   {cached: changed(func(foo *examplev1alpha1.Foo) { foo.UID = "uid-of-deleted" }), wantErr: errStaleCache},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -114,7 +114,7 @@ func TestRemoveDeployment(t *testing.T) {
 			}
 			err := s.removeDeployment(t.Context(), test.cached, former)
 			refusal, refused := errors.AsType[*blocker](err)
-			g.Expect(refused).To(Equal(test.wantRefusal), "only a refusal must become a blocker, see removeDeployment in sync.go; found %v", err)
+			g.Expect(refused).To(Equal(test.wantRefusal), "a refusal must become a blocker, and no other error may, see removeDeployment in sync.go; found %v", err)
 			if refused {
 				g.Expect(refusal.reason).To(Equal(examplev1alpha1.ReasonDeploymentRefused))
 				g.Expect(refusal.message).To(And(ContainSubstring(`"former"`), ContainSubstring("a policy keeps it")), "the message must name the Deployment, and say why it stays")
@@ -129,7 +129,7 @@ func TestRemoveDeployment(t *testing.T) {
 				g.Expect(s.kube.Actions()).To(BeEmpty(), "a stale cache must not lead to a deletion")
 				return
 			}
-			g.Expect(s.kube.Actions()).To(HaveLen(1), "the deletion must be the only request")
+			g.Expect(s.kube.Actions()).To(HaveLen(1), "the deletion must be the only request for a Deployment")
 			deletion, is := s.kube.Actions()[0].(clienttesting.DeleteAction)
 			g.Expect(is).To(BeTrue())
 			g.Expect(deletion.GetName()).To(Equal("former"))

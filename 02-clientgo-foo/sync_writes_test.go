@@ -133,7 +133,7 @@ func TestEnsureDeploymentReturnsARefusal(t *testing.T) {
 			g.Expect(blocked).To(BeTrue(), "the API server's refusal must become a blocker, see createDeployment and repairDeployment in sync.go; found %v", err)
 			g.Expect(refusal.reason).To(Equal(examplev1alpha1.ReasonDeploymentRefused))
 			g.Expect(refusal.message).To(And(ContainSubstring(`"web"`), ContainSubstring("quota")), "the message must name the Deployment, and say why it is refused")
-			g.Expect(refusal.cause).To(MatchError(forbidden), "no event will follow, so the blocker needs a cause to be retried")
+			g.Expect(refusal.cause).To(MatchError(forbidden), "no event will follow, so the blocker needs a cause, which makes the queue retry the sync")
 		})
 	}
 }
@@ -185,7 +185,7 @@ func TestSyncAppliesTheStatus(t *testing.T) {
 	var applied examplev1alpha1.Foo
 	g.Expect(json.Unmarshal(apply.GetPatch(), &applied)).To(Succeed())
 	g.Expect(applied).To(And(HaveField("UID", foo.UID), HaveField("ResourceVersion", foo.ResourceVersion)),
-		"with both, the API server refuses a status that was computed from a stale or a deleted Foo")
+		"with the UID and the resource version, the API server refuses a status that was computed from a stale or a deleted Foo")
 	g.Expect(applied.Status.Conditions).To(ConsistOf(HaveField("Type", examplev1alpha1.ConditionReady)), "leave out the conditions of other controllers")
 	g.Expect(applied.Status.Conditions[0].LastTransitionTime.Time).To(BeTemporally("==", since.Time),
 		"Ready stays False, so its transition time must stay, too: send the one of the new status")
@@ -304,7 +304,7 @@ func TestSyncWrites(t *testing.T) {
 			g.Expect(verbs(s.kube)).To(Equal(test.want), "sync must send these requests and no others, see sync.go")
 			g.Expect(s.reasons).To(Equal(test.wantReasons), "see updateStatus in status.go")
 			if slices.Contains(test.wantReasons, examplev1alpha1.ReasonDeploymentRefused) {
-				g.Expect(s.replicas).To(Equal([]int32{test.wantReplicas}), "a Deployment that has rolled out counts even if that of a previous name stays, see sync in sync.go")
+				g.Expect(s.replicas).To(Equal([]int32{test.wantReplicas}), "the status must count the replicas of the Deployment if only the deletion of a previous one is refused, and otherwise none, see sync in sync.go")
 			}
 		})
 	}

@@ -33,7 +33,7 @@ func TestASampleHasAMessageThatIsTooLong(t *testing.T) {
 	g := NewWithT(t)
 	content, err := os.ReadFile(samples + "invalid/message-too-long.yaml")
 	g.Expect(err).NotTo(HaveOccurred(), "every validation marker must have a sample in config/samples/invalid")
-	g.Expect(string(content)).To(HavePrefix("# refused: spec.message: Too long"), "the first line must say why the sample is refused, as in the other files there")
+	g.Expect(string(content)).To(HavePrefix("# refused: spec.message: Too long"), "the first line must say why the sample is refused, as in the other files in config/samples/invalid")
 	spec := readFoo(g, content).Spec
 	characters := func(message string) []rune { return []rune(message) }
 	g.Expect(spec).To(HaveField("Message", WithTransform(characters, HaveLen(257))), "the message must be exactly one character too long")
