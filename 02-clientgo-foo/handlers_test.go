@@ -166,19 +166,19 @@ func TestHandlers(t *testing.T) {
 func TestHandlersFindTheFoosThatWait(t *testing.T) {
 	current := func() *appsv1.Deployment { return inVersion("2", storedDeployment()) }
 	tests := map[string]handled{
-		"when a Foo's Deployment of that name changes": {
+		"for its name when a Foo's Deployment changes": {
 			event: func(c *controller) { c.deploymentChanged(current()) },
 			want:  []string{"front", "waiting"},
 		},
-		"when the deletion of a Foo's Deployment of that name was missed": {
+		"for its name when the deletion of a Foo's Deployment was missed": {
 			event: func(c *controller) { c.deploymentChanged(cache.DeletedFinalStateUnknown{Obj: current()}) },
 			want:  []string{"front", "waiting"},
 		},
-		"when a Deployment of that name, without an owner, is deleted": {
+		"for its name when a Deployment without an owner is deleted": {
 			event: func(c *controller) { c.deploymentChanged(ownerless(current())) },
 			want:  []string{"front", "waiting"},
 		},
-		"but not when a Deployment of another name is deleted": {
+		"but not for another name": {
 			event: func(c *controller) { c.deploymentChanged(ownerless(formerDeployment())) },
 		},
 	}

@@ -14,7 +14,7 @@ func TestGuestbookHasTheFieldsOfItsSample(t *testing.T) {
 	sample, err := os.ReadFile("../../config/samples/webapp_v1_guestbook_full.yaml")
 	g.Expect(err).NotTo(HaveOccurred())
 	guestbook := &Guestbook{}
-	g.Expect(yaml.UnmarshalStrict(sample, guestbook)).To(Succeed(), "GuestbookSpec in guestbook_types.go must have every field of the sample, by its JSON name")
+	g.Expect(yaml.UnmarshalStrict(sample, guestbook)).To(Succeed(), "GuestbookSpec in guestbook_types.go must have every field of the sample, under its JSON name")
 	g.Expect(json.Marshal(guestbook.Spec)).To(MatchJSON(`{"size":2,"configMapName":"page-settings","alias":"Phone"}`))
 }
 

@@ -71,7 +71,7 @@ func TestApplyCreatesAMissingChild(t *testing.T) {
 	created := &appsv1.Deployment{}
 	g.Expect(reconciler.Get(t.Context(), requestFor(newGuestbook()).NamespacedName, created)).To(Succeed(), "see apply and create in children.go")
 	g.Expect(metav1.IsControlledBy(created, storedGuestbook())).To(BeTrue(), "the Guestbook must be the controller among the Deployment's owners, see create in children.go")
-	g.Expect(created.Spec.Replicas).To(HaveValue(BeEquivalentTo(2)), "the child's fields must be set first, see create in children.go")
+	g.Expect(created.Spec.Replicas).To(HaveValue(BeEquivalentTo(2)), "the child's fields must be set before it is created, see create in children.go")
 	g.Expect(logged.String()).To(ContainSubstring("Created"), "create must log Created to the logger in ctx, see create in children.go")
 
 	written, recording := recordWrites()

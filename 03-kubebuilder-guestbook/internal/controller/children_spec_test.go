@@ -46,7 +46,7 @@ var _ = Describe("the children", func() {
 		expectService(ctx, guestbook, conflicting.UID)
 	}, SpecTimeout(specTimeout))
 
-	It("are created again after they, or the objects that blocked them, have been deleted", func(ctx SpecContext) {
+	It("are created after they, or the objects that blocked them, have been deleted", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		startManager(cluster.Config, testOptions(namespace))
 		guestbook := newGuestbook(namespace, "watched", 1)

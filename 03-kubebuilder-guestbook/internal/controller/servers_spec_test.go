@@ -84,7 +84,7 @@ var _ = Describe("the probes", func() {
 				return status, err
 			}
 		}
-		Eventually(probe("/healthz")).WithContext(ctx).WithTimeout(convergeTimeout).Should(Equal(http.StatusOK), "a manager that fills its caches must not be restarted")
+		Eventually(probe("/healthz")).WithContext(ctx).WithTimeout(convergeTimeout).Should(Equal(http.StatusOK), "a manager that is still filling its caches must not be restarted")
 		Expect(probe("/readyz")()).To(Equal(http.StatusInternalServerError), "see cachesFilled in manager/manager.go")
 
 		close(proceed)

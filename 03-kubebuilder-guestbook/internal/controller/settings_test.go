@@ -89,7 +89,7 @@ func TestKeepDigest(t *testing.T) {
 	g.Expect(kept).NotTo(BeNil(), "see keepDigest in settings.go")
 	g.Expect(kept).To(HaveField("ObjectMeta", Equal(want.ObjectMeta)), "keepDigest in settings.go must drop labels, annotations and managed fields, and keep the rest")
 	g.Expect(kept).To(Equal(want), "the cache must contain the digest in place of the content, see keepDigest in settings.go")
-	g.Expect(digestOf(want)).To(Equal(digestOf(storedSettings())), "the digest of a cached ConfigMap must be the same")
+	g.Expect(digestOf(want)).To(Equal(digestOf(storedSettings())), "the digest of a cached ConfigMap must be that of the whole one, see digestOf in settings.go")
 
 	again, err := keepDigest(want.DeepCopy())
 	g.Expect(err).NotTo(HaveOccurred())

@@ -30,7 +30,7 @@ func TestInvalidSamplesHaveARefusedConnectionLimit(t *testing.T) {
 			g := NewWithT(t)
 			memcached := &Memcached{}
 			content := readFile(g, "samples/invalid/"+name)
-			g.Expect(content).To(HavePrefix("# refused: spec.maxConnections in body should be "), "the first line must say why the API server refuses the sample, as in the other files there")
+			g.Expect(content).To(HavePrefix("# refused: spec.maxConnections in body should be "), "the first line must say why the API server refuses the sample, as in the other files in config/samples/invalid")
 			g.Expect(yaml.UnmarshalStrict([]byte(content), memcached)).To(Succeed())
 			g.Expect(memcached.Spec).To(HaveField("MaxConnections", want), "maxConnections must be the nearest number outside the limits")
 			g.Expect(memcached.Spec).To(HaveField("Size", BeNumerically(">", 0)), "nothing but the limit may be wrong in the file")

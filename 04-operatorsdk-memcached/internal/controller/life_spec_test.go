@@ -49,7 +49,7 @@ var _ = Describe("a Memcached", func() {
 		Expect(revisionOf(ctx, Default, memcached)).To(Equal(revision), "another size is no reason to replace pods, see newRevision in desired.go")
 	}, SpecTimeout(specTimeout))
 
-	It("leaves someone else's Service alone, and recovers when it is deleted", func(ctx SpecContext) {
+	It("leaves someone else's Service alone, and recovers when that Service is deleted", func(ctx SpecContext) {
 		namespace := cluster.Namespace(ctx)
 		startManager(cluster.Config, testOptions(namespace))
 		memcached := newMemcached(namespace, "taken", 1)

@@ -132,7 +132,7 @@ func TestEveryReasonIsUsed(t *testing.T) {
 	}
 	g.Expect(declaredReasons(t)).NotTo(BeEmpty())
 	for _, reason := range declaredReasons(t) {
-		g.Expect(found).To(HaveKey(reason), "no case in conditionTests has this reason, which api/v1alpha1/memcached_types.go documents")
+		g.Expect(found).To(HaveKey(reason), "no case in conditionTests leads to this reason, which api/v1alpha1/memcached_types.go documents")
 	}
 	for _, kind := range []string{cachev1alpha1.ConditionAvailable, cachev1alpha1.ConditionProgressing, cachev1alpha1.ConditionDegraded} {
 		g.Expect(found).To(And(HaveKey(kind+" True"), HaveKey(kind+" False")))

@@ -22,7 +22,7 @@ var _ = Describe("the writes", func() {
 			writes := writesSince(tap, 0)
 			g.Expect(writes[:3]).To(Equal([]string{"patch memcacheds.cache.example.com", "create deployments.apps", "create services"}), "the finalizer must come first")
 			g.Expect(writes[3:]).To(HaveEach(statusPatch))
-			g.Expect(len(writes)).To(BeNumerically("<=", 6), "there may be one status for the children, one for the pod, and one when the pod is ready: %q", writes)
+			g.Expect(len(writes)).To(BeNumerically("<=", 6), "the status may be written once for the children, once for the pod, and once when the pod is ready: %q", writes)
 		})
 	}, SpecTimeout(specTimeout))
 
@@ -46,6 +46,6 @@ var _ = Describe("the writes", func() {
 		writes := writesSince(tap, before)
 		Expect(writes[0]).To(Equal("patch deployments.apps"))
 		Expect(writes[1:]).To(And(HaveLen(changes), HaveEach(statusPatch)), "a patch that changes nothing is an unnecessary request, see updateStatus in memcached_controller.go")
-		Expect(changes).To(BeNumerically("<=", 8), "there may be one at the beginning, three for each new pod and one at the end")
+		Expect(changes).To(BeNumerically("<=", 8), "the status may change once at the beginning, three times for each new pod, and once at the end")
 	}, SpecTimeout(specTimeout))
 })

@@ -14,7 +14,7 @@ const samples = "../../../../config/samples/"
 
 func readFoo(g Gomega, content []byte) *Foo {
 	foo := &Foo{}
-	g.Expect(yaml.UnmarshalStrict(content, foo)).To(Succeed(), "FooSpec in types.go must have every field of the sample, by its JSON name")
+	g.Expect(yaml.UnmarshalStrict(content, foo)).To(Succeed(), "FooSpec in types.go must have every field of the sample, under its JSON name")
 	return foo
 }
 

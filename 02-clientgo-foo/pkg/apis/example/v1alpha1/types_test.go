@@ -13,7 +13,7 @@ func TestFooHasTheFieldsOfItsSample(t *testing.T) {
 	sample, err := os.ReadFile("../../../../config/samples/example_v1alpha1_foo_full.yaml")
 	g.Expect(err).NotTo(HaveOccurred())
 	foo := &Foo{}
-	g.Expect(yaml.UnmarshalStrict(sample, foo)).To(Succeed(), "FooSpec in types.go must have every field of the sample, by its JSON name")
+	g.Expect(yaml.UnmarshalStrict(sample, foo)).To(Succeed(), "FooSpec in types.go must have every field of the sample, under its JSON name")
 	g.Expect(foo.Spec).To(HaveField("DeploymentName", "web"))
 	g.Expect(foo.Spec).To(HaveField("Replicas", BeEquivalentTo(3)))
 	g.Expect(foo.Spec).To(HaveField("Image", "nginxinc/nginx-unprivileged:1.29.1-alpine"))
