@@ -67,7 +67,7 @@ func TestNewPodSpec(t *testing.T) {
 	g.Expect([]string{requests.Cpu().String(), requests.Memory().String()}).To(Equal([]string{"10m", "32Mi"}), "the container must have these requests, because the scheduler counts them")
 	g.Expect([]string{limits.Cpu().String(), limits.Memory().String()}).To(Equal([]string{"500m", "128Mi"}), "the container must have these limits, because a quota may require limits")
 
-	g.Expect(pod.AutomountServiceAccountToken).To(HaveValue(BeFalse()), "the pods never call the API server")
+	g.Expect(pod.AutomountServiceAccountToken).To(HaveValue(BeFalse()), "the pods never call the API server, so AutomountServiceAccountToken must be false")
 	g.Expect(pod.SecurityContext).To(HaveValue(And(
 		HaveField("RunAsNonRoot", HaveValue(BeTrue())),
 		HaveField("SeccompProfile", HaveField("Type", corev1.SeccompProfileTypeRuntimeDefault)))), "see the pod security standard \"restricted\"")

@@ -92,7 +92,7 @@ func (p patchOfVariables) run(t *testing.T) {
 	patch, err := newPatch(found, wanted)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(found).To(Equal(untouched), "objects of the cache must never be changed")
-	g.Expect(patch).NotTo(BeEmpty(), "the message differs, see setOwnedPodFields in deployment.go")
+	g.Expect(patch).NotTo(BeEmpty(), "the message differs, so a patch must be sent, see setOwnedPodFields in deployment.go")
 	patched := apply(g, found, patch)
 	g.Expect(patched.Spec.Template.Spec.Containers[0].Env).To(Equal(p.want), "the patch was %s", patch)
 	g.Expect(newPatch(patched, wanted)).To(BeEmpty(), "nothing differs any more, so nothing must be sent")

@@ -207,7 +207,7 @@ func TestAnnounce(t *testing.T) {
 				return
 			}
 			g.Expect(recorder.Events).NotTo(BeEmpty(), "%q must be recorded as an event", test.want)
-			g.Expect(recorder.Events).To(Receive(Equal(test.want)), "Eventf formats its note: pass a message as an argument")
+			g.Expect(recorder.Events).To(Receive(Equal(test.want)), "see announce in status.go: Eventf formats its note, so pass the message as an argument")
 		})
 	}
 }
@@ -221,7 +221,7 @@ func TestStaleVersions(t *testing.T) {
 	writes.note(before, before)
 	g.Expect(writes.isStale(before)).To(BeFalse(), "a write that changed nothing makes no newer version, so the Foo is not stale, see note in status.go")
 	writes.note(before, after)
-	g.Expect(writes.isStale(before)).To(BeTrue(), "while the cache shows the version from before our write, the Foo is stale, see isStale in status.go")
+	g.Expect(writes.isStale(before)).To(BeTrue(), "until the cache shows our write, the Foo is stale, see isStale in status.go")
 	g.Expect(writes.isStale(after)).To(BeFalse(), "once the cache shows our write, the Foo is not stale, see isStale in status.go")
 	writes.forget(cache.MetaObjectToName(before))
 	g.Expect(writes.isStale(before)).To(BeFalse(), "the Foo was deleted, and its entry must not stay in memory")

@@ -161,7 +161,7 @@ func TestSyncDoesNotWriteAnUnchangedStatus(t *testing.T) {
 	foo.Status = *status
 	g.Expect(s.fooIndex.Update(foo)).To(Succeed())
 	g.Expect(s.sync(t.Context(), cache.MetaObjectToName(foo))).To(Succeed())
-	g.Expect(s.foos.Actions()).To(BeEmpty(), "the status has not changed, see updateStatus in status.go")
+	g.Expect(s.foos.Actions()).To(BeEmpty(), "the status has not changed, so it must not be written, see updateStatus in status.go")
 }
 
 // A status that was computed from a stale Foo must not overwrite a newer one, and the status of a deleted Foo must

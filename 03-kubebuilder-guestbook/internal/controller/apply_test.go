@@ -77,7 +77,7 @@ func TestApplyCreatesAMissingChild(t *testing.T) {
 	written, recording := recordWrites()
 	_, err = testReconciler(t, recording, newGuestbook(), created).apply(t.Context(), storedGuestbook(), missingChild())
 	g.Expect(err).NotTo(HaveOccurred(), "see apply in children.go")
-	g.Expect(*written).NotTo(ContainElement(HavePrefix("create")), "the Deployment exists, see apply in children.go")
+	g.Expect(*written).NotTo(ContainElement(HavePrefix("create")), "the Deployment exists already, so it must not be created, see apply in children.go")
 }
 
 func TestApplyReturnsErrors(t *testing.T) {
@@ -95,7 +95,7 @@ func TestApplyReturnsErrors(t *testing.T) {
 			_, err := testReconciler(t, faults).apply(ctx, storedGuestbook(), missingChild())
 			g.Expect(err).To(MatchError(outage), "the queue must retry, see apply and create in children.go")
 			g.Expect(err).To(MatchError(ContainSubstring("Deployment shop/web")), "the error must name the object")
-			g.Expect(logged.String()).NotTo(ContainSubstring("Created"), "nothing was created, see create in children.go")
+			g.Expect(logged.String()).NotTo(ContainSubstring("Created"), "nothing was created, so Created must not be logged, see create in children.go")
 		})
 	}
 }
@@ -257,7 +257,7 @@ func TestPatch(t *testing.T) {
 				g.Expect(sent).To(MatchJSON(test.want), "the patch must contain the fields that differ, the resource version, and nothing else: see patch in children.go")
 			}
 			if test.want == "" || test.answer != nil {
-				g.Expect(logged.String()).NotTo(ContainSubstring("Patched"), "nothing was patched, see patch in children.go")
+				g.Expect(logged.String()).NotTo(ContainSubstring("Patched"), "nothing was patched, so Patched must not be logged, see patch in children.go")
 			} else {
 				g.Expect(logged.String()).To(ContainSubstring("Patched"), "patch must log Patched to the logger in ctx, see patch in children.go")
 			}

@@ -67,7 +67,7 @@ func TestSetTemplate(t *testing.T) {
 	deployment := newDeployment(storedGuestbook())
 	template := deployment.Spec.Template
 	g.Expect(template.Labels).To(Equal(selectorLabels(storedGuestbook())), "the selector must match the pods, see setTemplate in deployment.go")
-	g.Expect(template.Spec.AutomountServiceAccountToken).To(HaveValue(BeFalse()), "the pods never call the API server")
+	g.Expect(template.Spec.AutomountServiceAccountToken).To(HaveValue(BeFalse()), "the pods never call the API server, so AutomountServiceAccountToken must be false, see setTemplate in deployment.go")
 	g.Expect(template.Spec.SecurityContext).To(HaveValue(And(
 		HaveField("RunAsNonRoot", HaveValue(BeTrue())),
 		HaveField("SeccompProfile", HaveValue(HaveField("Type", corev1.SeccompProfileTypeRuntimeDefault))),

@@ -266,7 +266,7 @@ func TestBlockedChildStopsNoOther(t *testing.T) {
 			g.Expect(reconciler.Get(t.Context(), client.ObjectKeyFromObject(guestbook), guestbook)).To(Succeed())
 			announced := reconciler.Recorder.(*events.FakeRecorder).Events
 			if test.wantReason == "" {
-				g.Expect(guestbook.Status.Conditions).To(BeEmpty(), "there is an error and no blocker, see reconcile in guestbook_controller.go")
+				g.Expect(guestbook.Status.Conditions).To(BeEmpty(), "if there is an error and no blocker, the status must not be written, see reconcile in guestbook_controller.go")
 				g.Expect(announced).To(BeEmpty())
 				return
 			}

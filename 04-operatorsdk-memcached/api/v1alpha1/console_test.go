@@ -20,7 +20,7 @@ func TestConsolesShowTheConnectionLimit(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	field := regexp.MustCompile(`(?:\t//.*\n)+\tMaxConnections `).FindString(string(source))
 	marker := regexp.MustCompile(`\+operator-sdk:csv:customresourcedefinitions:type=spec,displayName="([^"]+)",xDescriptors=\{([^}]*)\}`).FindStringSubmatch(field)
-	g.Expect(marker).NotTo(BeNil(), "the field needs a marker such as that of MemoryMegabytes, see memcached_types.go")
+	g.Expect(marker).NotTo(BeNil(), "MaxConnections needs a marker such as that of MemoryMegabytes, see memcached_types.go")
 
 	csv := struct {
 		Spec struct {

@@ -36,7 +36,7 @@ var _ = Describe("a deleted Memcached", func() {
 		Expect(cluster.Client.Delete(ctx, memcached)).To(Succeed(), "a second delete must change nothing")
 		patch(ctx, memcached, `{"metadata":{"annotations":{"note":"still here"}}}`)
 		consistently(ctx, func(g Gomega) {
-			g.Expect(exists(ctx, g, memcached)).To(BeTrue(), "a pod has not ended yet, see finalize in finalizer.go")
+			g.Expect(exists(ctx, g, memcached)).To(BeTrue(), "the Memcached must exist until its last pod has ended, see finalize in finalizer.go")
 			g.Expect(getDeployment(ctx, g, memcached).DeletionTimestamp).NotTo(BeNil())
 		})
 
@@ -64,7 +64,9 @@ var _ = Describe("a deleted Memcached", func() {
 			g.Expect(exists(ctx, g, pod)).To(BeTrue())
 			g.Expect(pod.DeletionTimestamp).NotTo(BeNil())
 		})
-		consistently(ctx, func(g Gomega) { g.Expect(exists(ctx, g, memcached)).To(BeTrue(), "a pod has not ended yet") })
+		consistently(ctx, func(g Gomega) {
+			g.Expect(exists(ctx, g, memcached)).To(BeTrue(), "the Memcached must exist until its last pod has ended, see finalize in finalizer.go")
+		})
 		patch(ctx, pod, `{"metadata":{"finalizers":null}}`)
 		expectGone(ctx, memcached)
 	}, SpecTimeout(specTimeout))
@@ -85,7 +87,7 @@ var _ = Describe("a deleted Memcached", func() {
 		Expect(cluster.Client.Delete(ctx, memcached)).To(Succeed())
 		startManager(cluster.Config, testOptions(namespace))
 		consistently(ctx, func(g Gomega) {
-			g.Expect(exists(ctx, g, memcached)).To(BeTrue(), "a pod has not ended yet, see finalize in finalizer.go")
+			g.Expect(exists(ctx, g, memcached)).To(BeTrue(), "the Memcached must exist until its last pod has ended, see finalize in finalizer.go")
 		})
 		patch(ctx, pod, `{"metadata":{"finalizers":null}}`)
 		expectGone(ctx, memcached)

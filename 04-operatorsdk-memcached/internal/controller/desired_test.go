@@ -118,7 +118,7 @@ func TestImageAndPullPolicy(t *testing.T) {
 			g := NewWithT(t)
 			memcached := storedMemcached()
 			reconciler := &MemcachedReconciler{Image: "operators/choice:1"}
-			g.Expect(reconciler.imageOf(memcached)).To(Equal("operators/choice:1"), "the Memcached names no image")
+			g.Expect(reconciler.imageOf(memcached)).To(Equal("operators/choice:1"), "if the Memcached names no image, it gets the operator's, see imageOf in children.go")
 			memcached.Spec.Image = image
 			g.Expect(reconciler.imageOf(memcached)).To(Equal(image), "see imageOf in children.go")
 			deployment := newDeployment(memcached)
