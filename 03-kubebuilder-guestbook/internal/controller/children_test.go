@@ -48,7 +48,7 @@ func TestFindBlocker(t *testing.T) {
 		"without an owner, being deleted":              {change: func(found childObject) { unowned(found); found.object.SetDeletionTimestamp(&now) }, wantReason: webappv1.ReasonDeploymentTaken},
 		"owned, but not controlled":                    {change: owner(func(reference *metav1.OwnerReference) { reference.Controller = nil }), wantReason: webappv1.ReasonDeploymentTaken},
 		"that of a deleted Guestbook of the same name": {change: owner(func(reference *metav1.OwnerReference) { reference.UID = "uid-of-deleted" }), wantReason: webappv1.ReasonProgressing},
-		"that of a deleted Guestbook, with an older version": {change: owner(func(reference *metav1.OwnerReference) {
+		"that of a deleted Guestbook, with an older API version": {change: owner(func(reference *metav1.OwnerReference) {
 			reference.UID, reference.APIVersion = "uid-of-deleted", "webapp.my.domain/v1alpha1"
 		}), wantReason: webappv1.ReasonProgressing},
 		"another Guestbook's": {change: owner(func(reference *metav1.OwnerReference) {

@@ -29,7 +29,7 @@ var _ = Describe("a manager of some namespaces", func() {
 
 		for _, request := range tap.Requests() {
 			inside := request.Resource == "" || request.Namespace == own // discovery requests have no resource
-			Expect(inside).To(BeTrue(), "the manager of namespace %s sent %s, see cachedNamespaces in manager/manager.go", own, request)
+			Expect(inside).To(BeTrue(), "the manager of namespace %s must send no requests for anything outside it, but sent %s: see cachedNamespaces in manager/manager.go", own, request)
 			Expect(request.Status).NotTo(Equal(403), "a Role in its namespace must be enough: %s", request)
 		}
 		Expect(readyCondition(ctx, Default, elsewhere)).To(BeNil(), "the manager must not touch a Guestbook in another namespace")

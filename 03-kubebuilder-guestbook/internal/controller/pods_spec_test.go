@@ -43,7 +43,7 @@ var _ = Describe("the pods", func() {
 		expectPodsNamed(ctx, guestbook)
 	}, SpecTimeout(specTimeout))
 
-	It("lose their place in line when they have not been ready for a while", func(ctx SpecContext) {
+	It("lose their place in line if they were not ready for a while", func(ctx SpecContext) {
 		if strings.EqualFold(os.Getenv("USE_EXISTING_CLUSTER"), "true") {
 			Skip("a real kubelet decides itself which pods are ready")
 		}

@@ -43,12 +43,12 @@ func TestReadyNames(t *testing.T) {
 		pods []corev1.Pod
 		want []string
 	}{
-		"there are no pods":                                       {},
-		"the pod that was ready first comes first":                {pods: []corev1.Pod{storedPod("a", 9), storedPod("b", 3), storedPod("c", 6)}, want: []string{"b", "c", "a"}},
-		"pods of the same second are in the order of their names": {pods: []corev1.Pod{storedPod("c", 3), storedPod("a", 3), storedPod("b", 3)}, want: []string{"a", "b", "c"}},
-		"a pod that is not ready is left out":                     {pods: []corev1.Pod{unready(storedPod("a", 1)), storedPod("b", 2)}, want: []string{"b"}},
-		"a pod without the condition is left out":                 {pods: []corev1.Pod{starting, storedPod("b", 2)}, want: []string{"b"}},
-		"no pod is ready":                                         {pods: []corev1.Pod{starting, unready(storedPod("b", 2))}},
+		"there are no pods":                                            {},
+		"the pod that was ready first comes first":                     {pods: []corev1.Pod{storedPod("a", 9), storedPod("b", 3), storedPod("c", 6)}, want: []string{"b", "c", "a"}},
+		"pods that became ready in the same second are sorted by name": {pods: []corev1.Pod{storedPod("c", 3), storedPod("a", 3), storedPod("b", 3)}, want: []string{"a", "b", "c"}},
+		"a pod that is not ready is left out":                          {pods: []corev1.Pod{unready(storedPod("a", 1)), storedPod("b", 2)}, want: []string{"b"}},
+		"a pod without the condition is left out":                      {pods: []corev1.Pod{starting, storedPod("b", 2)}, want: []string{"b"}},
+		"no pod is ready":                                              {pods: []corev1.Pod{starting, unready(storedPod("b", 2))}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

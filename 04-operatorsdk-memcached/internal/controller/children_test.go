@@ -51,7 +51,7 @@ func TestFindBlocker(t *testing.T) {
 		"without an owner, being deleted":              {change: func(found childObject) { unowned(found); found.object.SetDeletionTimestamp(&now) }, wantReason: cachev1alpha1.ReasonNameTaken},
 		"owned, but not controlled":                    {change: owner(func(reference *metav1.OwnerReference) { reference.Controller = nil }), wantReason: cachev1alpha1.ReasonNameTaken},
 		"that of a deleted Memcached of the same name": {change: owner(func(reference *metav1.OwnerReference) { reference.UID = "uid-of-deleted" }), wantReason: cachev1alpha1.ReasonRollingOut},
-		"that of a deleted Memcached, with an older version": {change: owner(func(reference *metav1.OwnerReference) {
+		"that of a deleted Memcached, with an older API version": {change: owner(func(reference *metav1.OwnerReference) {
 			reference.UID, reference.APIVersion = "uid-of-deleted", "cache.example.com/v1alpha0"
 		}), wantReason: cachev1alpha1.ReasonRollingOut},
 		"another Memcached's": {change: owner(func(reference *metav1.OwnerReference) {
