@@ -118,7 +118,7 @@ func TestRemoveDeployment(t *testing.T) {
 			if refused {
 				g.Expect(refusal.reason).To(Equal(examplev1alpha1.ReasonDeploymentRefused))
 				g.Expect(refusal.message).To(And(ContainSubstring(`"former"`), ContainSubstring("a policy keeps it")), "the message must name the Deployment, and say why it stays")
-				err = refusal.cause // no event will follow, so the blocker needs a cause to be retried
+				err = refusal.cause // no event will follow, so the blocker needs a cause, which makes the controller retry
 			}
 			if test.wantErr == nil {
 				g.Expect(err).NotTo(HaveOccurred(), "see removeDeployment in sync.go")

@@ -73,9 +73,9 @@ func TestRunRefuses(t *testing.T) {
 			args: []string{cluster(t), free, "--health-probe-bind-address=" + occupied},
 			want: "--health-probe-bind-address: listen tcp " + occupied + ": bind: address already in use; choose another address, or 0 for none",
 		},
-		"a cluster that can't be reached":  {args: []string{free, "--health-probe-bind-address=0", "--kubeconfig=" + managertest.Kubeconfig(t, "127.0.0.1:1")}, want: "connection refused"},
-		"a cluster without Passwords":      {args: []string{free, "--health-probe-bind-address=0", "--kubeconfig=" + managertest.Kubeconfig(t, ignorant.Start(t))}, want: "the cluster does not know Passwords: install the CRD with `make install`"},
-		"no namespace for leader election": {args: []string{free, "--health-probe-bind-address=0", "--leader-elect", cluster(t)}, want: "unable to find leader election namespace"},
+		"a cluster that can't be reached":       {args: []string{free, "--health-probe-bind-address=0", "--kubeconfig=" + managertest.Kubeconfig(t, "127.0.0.1:1")}, want: "connection refused"},
+		"a cluster that doesn't know Passwords": {args: []string{free, "--health-probe-bind-address=0", "--kubeconfig=" + managertest.Kubeconfig(t, ignorant.Start(t))}, want: "the cluster does not know Passwords: install the CRD with `make install`"},
+		"no namespace for leader election":      {args: []string{free, "--health-probe-bind-address=0", "--leader-elect", cluster(t)}, want: "unable to find leader election namespace"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -36,7 +36,7 @@ func TestFindBlocker(t *testing.T) {
 		}},
 		"its own is being removed":                             {edit: func(secret *corev1.Secret) { secret.DeletionTimestamp = new(metav1.Now()) }, want: "Replacing"},
 		"a former Password's":                                  {edit: ownedBy("former", "login", kind, version, true), want: "Replacing"},
-		"a former Password's, with an older version":           {edit: ownedBy("former", "login", kind, "secret.example.com/v1alpha1", true), want: "Replacing"},
+		"a former Password's, with an older API version":       {edit: ownedBy("former", "login", kind, "secret.example.com/v1alpha1", true), want: "Replacing"},
 		"another Password's":                                   {edit: ownedBy("other", "other", kind, version, true), want: "NameTaken"},
 		"one without an owner":                                 {edit: func(secret *corev1.Secret) { secret.OwnerReferences = nil }, want: "NameTaken"},
 		"one without an owner, being removed":                  {edit: func(secret *corev1.Secret) { secret.OwnerReferences, secret.DeletionTimestamp = nil, new(metav1.Now()) }, want: "NameTaken"},
