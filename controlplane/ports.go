@@ -48,7 +48,7 @@ func freePorts(n int) ([]int, error) {
 			ports = append(ports, port)
 		}
 	}
-	return nil, fmt.Errorf("found only %d of %d free ports on %s between %d and %d: end programs that hold many ports", len(ports), n, loopback, lowestPort, highestPort)
+	return nil, fmt.Errorf("found only %d of the %d free ports that are needed, on %s between %d and %d: end programs that hold many ports", len(ports), n, loopback, lowestPort, highestPort)
 }
 
 // portFree reports whether the port is free both on the loopback address and on all addresses.

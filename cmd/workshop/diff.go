@@ -36,12 +36,12 @@ func (a *app) diff(ctx context.Context, out io.Writer, own *exercise.Copy, id st
 func printDiff(ctx context.Context, out io.Writer, own *exercise.Copy, name string, other []byte, called string) (equal bool, err error) {
 	folder, err := os.MkdirTemp("", "solution-")
 	if err != nil {
-		return false, fmt.Errorf("make a folder for the %s: %w", called, err)
+		return false, fmt.Errorf("make a folder for the diff: %w", err)
 	}
 	defer os.RemoveAll(folder)
 	path := filepath.Join(folder, filepath.Base(name))
 	if err := os.WriteFile(path, other, 0o600); err != nil {
-		return false, fmt.Errorf("write the %s: %w", called, err)
+		return false, fmt.Errorf("write %s/%s: %w", called, name, err)
 	}
 	theirs := filepath.Join(own.Path, filepath.FromSlash(name))
 	if _, err := os.Stat(theirs); err != nil {
@@ -55,7 +55,7 @@ func printDiff(ctx context.Context, out io.Writer, own *exercise.Copy, name stri
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("compare %s with the %s: %w", name, called, err)
+		return false, fmt.Errorf("compare yours/%s with %s/%s: %w", name, called, name, err)
 	}
 	return true, nil
 }

@@ -259,7 +259,7 @@ func restore(out io.Writer, own *exercise.Copy, step string) error {
 	}
 	names, err := own.Restore()
 	if len(names) == 0 && err == nil {
-		fmt.Fprintf(out, "No file of %s is missing.\n", "work/"+filepath.Base(own.Path))
+		fmt.Fprintf(out, "Nothing to put back: no file of %s is missing, except perhaps tests or generated files.\n", "work/"+filepath.Base(own.Path))
 	}
 	for _, name := range names {
 		fmt.Fprintf(out, "Restored %s.\n", filepath.Join("work", filepath.Base(own.Path), name))

@@ -11,7 +11,7 @@ import (
 )
 
 // consoleWords lists the words that may follow console, for messages.
-const consoleWords = `background=NAME ready="TEXT", stop=NAME, expect=error, timeout=DURATION, cluster=NAME[,NAME], cleanup and makes="KIND/NAME …", own="COMMAND"`
+const consoleWords = `background=NAME ready="TEXT", stop=NAME, expect=error, timeout=DURATION, cluster=NAME[,NAME], cleanup, makes="KIND/NAME …" and own="COMMAND"`
 
 var (
 	infoWord       = regexp.MustCompile(`^([A-Za-z]+)(?:=("[^"]*"|[^\s"]\S*|))?(?:\s+|$)`)

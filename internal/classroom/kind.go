@@ -108,7 +108,7 @@ func (k *kind) reuse(ctx context.Context, nodes []container) error {
 		}
 	}
 	if len(stopped) > 0 {
-		fmt.Fprintf(k.options.Out, "Cluster %s has stopped nodes: starting %d of its %d nodes.\n", k.cluster, len(stopped), len(nodes))
+		fmt.Fprintf(k.options.Out, "Cluster %s has stopped nodes: starting them (%d of %d).\n", k.cluster, len(stopped), len(nodes))
 		if _, err := docker(ctx, append([]string{"start"}, stopped...)...); err != nil {
 			return err
 		}

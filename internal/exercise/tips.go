@@ -51,7 +51,7 @@ var tips = []struct {
 	},
 	{
 		regexp.MustCompile(`found these unused: (\* [^,\n]+)`),
-		"The role allows $1, and * stands for every verb: replace it by the verbs that the operator uses.",
+		"The role allows $1, and * stands for every verb: replace it with the verbs that the operator uses.",
 	},
 	{
 		regexp.MustCompile(`found these unused: ([^,\n]+)`),

@@ -36,7 +36,7 @@ func TestTips(t *testing.T) {
 		"found, after 15s at most: there is no condition Ready yet":                                                                    "no condition Ready:",
 		"no condition has a message that names it; the conditions are []":                                                              "no conditions at all",
 		"found these unused: delete deployments.apps (config/rbac/role.yaml), x":                                                       "delete deployments.apps (config/rbac/role.yaml), but the operator never",
-		"found these unused: * configmaps (config/rbac/role.yaml), x":                                                                  "replace it by the verbs",
+		"found these unused: * configmaps (config/rbac/role.yaml), x":                                                                  "replace it with the verbs",
 		"requests refused with 403, perhaps because the role lacks a permission: create deployments.apps\n" +
 			`deployments.apps "a" is forbidden: cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on: , <nil>`: "update on the subresource finalizers",
 		"there is no condition Ready yet\npods is forbidden: User \"a\" cannot list resource \"pods\"":                       "+kubebuilder:rbac",

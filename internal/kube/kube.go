@@ -58,10 +58,10 @@ func Open(path string) (*Client, error) {
 	}
 	var config kubeconfig
 	if err := yaml.UnmarshalStrict(content, &config); err != nil {
-		return nil, fmt.Errorf("%s needs kubectl: %w", path, err)
+		return nil, fmt.Errorf("%s is not like a kubeconfig that the workshop writes: %w", path, err)
 	}
 	if len(config.Clusters) != 1 || len(config.Users) != 1 {
-		return nil, fmt.Errorf("%s needs kubectl: it must have one cluster and one user, but has %d and %d", path, len(config.Clusters), len(config.Users))
+		return nil, fmt.Errorf("%s is not like a kubeconfig that the workshop writes: it must have one cluster and one user, but has %d and %d", path, len(config.Clusters), len(config.Users))
 	}
 	cluster, user := config.Clusters[0].Cluster, config.Users[0].User
 	pair, err := tls.X509KeyPair(user.CertificateData, user.KeyData)

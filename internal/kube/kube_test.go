@@ -63,10 +63,10 @@ func TestOpenLeavesOtherKubeconfigsToKubectl(t *testing.T) {
 		change func(map[string]any)
 		want   string
 	}{
-		"an exec plugin":                       {func(k map[string]any) { user(k)["exec"] = map[string]any{"command": "login"} }, "needs kubectl"},
-		"a token":                              {func(k map[string]any) { user(k)["token"] = "secret" }, "needs kubectl"},
-		"a proxy":                              {func(k map[string]any) { cluster(k)["proxy-url"] = "http://127.0.0.1:1" }, "needs kubectl"},
-		"several clusters":                     {func(k map[string]any) { k["clusters"] = append(k["clusters"].([]any), map[string]any{"name": "two"}) }, "needs kubectl: it must have one cluster and one user, but has 2 and 1"},
+		"an exec plugin":                       {func(k map[string]any) { user(k)["exec"] = map[string]any{"command": "login"} }, "not like a kubeconfig that the workshop writes"},
+		"a token":                              {func(k map[string]any) { user(k)["token"] = "secret" }, "not like a kubeconfig that the workshop writes"},
+		"a proxy":                              {func(k map[string]any) { cluster(k)["proxy-url"] = "http://127.0.0.1:1" }, "not like a kubeconfig that the workshop writes"},
+		"several clusters":                     {func(k map[string]any) { k["clusters"] = append(k["clusters"].([]any), map[string]any{"name": "two"}) }, "not like a kubeconfig that the workshop writes: it must have one cluster and one user, but has 2 and 1"},
 		"no certificate":                       {func(k map[string]any) { delete(user(k), "client-certificate-data") }, "read the client certificate"},
 		"no authority":                         {func(k map[string]any) { delete(cluster(k), "certificate-authority-data") }, "no certificate authority"},
 		"the certificate of another authority": {func(k map[string]any) { cluster(k)["certificate-authority-data"] = user(k)["client-certificate-data"] }, ""},

@@ -79,7 +79,7 @@ func (m Measurement) secondLife(ctx context.Context, ground *ground, found *figu
 	}
 	found.restart = count(ground.audit.between(started, settled))
 	if left := ground.audit.between(since, started); len(left) > 0 {
-		m.note(found.resources, "while it stopped, the controller made %d more requests, which no figure includes", len(left))
+		m.note(found.resources, "no figure includes the requests that the controller made while it stopped: %d", len(left))
 	}
 	m.note(found.resources, "deleting them")
 	resources := ground.plan.resources(found.resources)

@@ -30,7 +30,7 @@ func printTables(out io.Writer, stage string, idealWrites int, idle time.Duratio
 		{name: "all converged, the first and the last time", value: func(f figures) string { return allSeconds(f.with) }},
 		{name: "the same children without an operator, in between", value: func(f figures) string { return allSeconds(f.baseline) }},
 		{name: "ratio to the same children without an operator", value: ratio, ideal: "1.00"},
-		{name: "one resource, from its creation to converged: median, 99th percentile", value: latencies},
+		{name: "one resource, from its creation to convergence: median, 99th percentile", value: latencies},
 		{name: "writes per resource until all have converged", value: each(writesToConverge), ideal: fmt.Sprint(idealWrites)},
 		{name: "… until quiet", value: each(writesToQuiet), ideal: fmt.Sprint(idealWrites)},
 		{name: "… as a multiple of the ideal", value: func(f figures) string {

@@ -55,7 +55,7 @@ func (i *faultInjector) result() (disturbed bool, remark string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if spared := i.spared + i.now.spared; spared > 0 {
-		remark = fmt.Sprintf("%d more writes could have failed: after the first ones, only %d fail in each phase, because the operator waits longer after each failure", spared, laterFailures)
+		remark = fmt.Sprintf("writes that could also have failed: %d; after the first ones, at most %d fail in each phase, because the operator waits longer after each failure", spared, laterFailures)
 	}
 	cut := func(tap *traffic.Tap) bool { return tap.WatchesCut() > 0 }
 	return i.injected > 0 || slices.ContainsFunc(i.taps, cut), remark

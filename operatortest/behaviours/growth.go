@@ -52,7 +52,7 @@ var growth = behaviour{
 		if err := namedApart(runner, spec); err != nil {
 			return err
 		}
-		return runner.Try(ctx, fmt.Sprintf("%d times two resources are created and deleted", warmUp+blocks*blockRounds), func(ctx context.Context, t *trial.Trial) error {
+		return runner.Try(ctx, fmt.Sprintf("two resources are created and deleted %d times", warmUp+blocks*blockRounds), func(ctx context.Context, t *trial.Trial) error {
 			return tryGrowth(ctx, t, spec)
 		})
 	},
@@ -89,7 +89,7 @@ func tryGrowth(ctx context.Context, t *trial.Trial, spec map[string]any) error {
 		usages = append(usages, usage)
 	}
 	// A goroutine or connection that ends a moment later is not a leak, so the last measurement is repeated.
-	return t.Within(ctx, t.Operator.Timeout, fmt.Sprintf("no growth in %d times %d rounds, with %d new resources in each", blocks, blockRounds, perRound), func(ctx context.Context) error {
+	return t.Within(ctx, t.Operator.Timeout, fmt.Sprintf("no growth in %d blocks of %d rounds, with %d new resources in each round", blocks, blockRounds, perRound), func(ctx context.Context) error {
 		usage, err := usageOf(ctx, t, operator)
 		if err != nil {
 			return err

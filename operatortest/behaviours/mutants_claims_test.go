@@ -32,7 +32,7 @@ func (r *gadgetReconciler) claimFirst(ctx context.Context, gadget *unstructured.
 var _ = Describe("the test kit", func() {
 	catches("says too early that a spec is met",
 		mutant{converges, claimsFirst, "there was no ConfigMap settings yet"},
-		mutant{converges, claimsEarly, "Deployment gadget existed, but none of its 1 pods was ready"},
+		mutant{converges, claimsEarly, "Deployment gadget existed, but had no ready pod, although it wants 1"},
 	)
 })
 

@@ -180,7 +180,7 @@ func (p *playing) run(ctx context.Context, block *chapter.Block, command *chapte
 	wantIndex, gotIndex, matches := chapter.Match(command.Want, got)
 	switch {
 	case errors.Is(err, errTimeLimit):
-		err = p.failure(command, fmt.Sprintf("not finished after %s; timeout=DURATION gives it more time", limit), section("output so far", got, unmarked))
+		err = p.failure(command, fmt.Sprintf("not finished after %s; to give it more time, write timeout=DURATION after the word console in the page", limit), section("output so far", got, unmarked))
 	case ctx.Err() != nil:
 		return p.interrupted(ctx, command)
 	case err != nil:

@@ -77,7 +77,7 @@ func TestATimeLimitEndsACommandAndItsChildren(t *testing.T) {
 	g := NewWithT(t)
 	player := testPlayer(t)
 	err := player.Play(t.Context(), parse(g, consoleFence(" timeout=1s", "$ "+sleeper("pid"))))
-	g.Expect(err).To(MatchError("c.md:2: not finished after 1s; timeout=DURATION gives it more time\n    $ " + sleeper("pid") + "\noutput so far:\n    there"))
+	g.Expect(err).To(MatchError("c.md:2: not finished after 1s; to give it more time, write timeout=DURATION after the word console in the page\n    $ " + sleeper("pid") + "\noutput so far:\n    there"))
 	player.expectGone(g, "pid")
 }
 

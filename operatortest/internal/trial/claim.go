@@ -125,7 +125,7 @@ func (t *Trial) availableThen(ctx context.Context, child, claim *unstructured.Un
 	if slices.ContainsFunc(pods.Items, func(pod corev1.Pod) bool { return slices.ContainsFunc(pod.Status.Conditions, ready) }) {
 		return nil
 	}
-	return fmt.Errorf("%s %s existed, but none of its %d pods was ready", child.GetKind(), child.GetName(), wanted)
+	return fmt.Errorf("%s %s existed, but had no ready pod, although it wants %d", child.GetKind(), child.GetName(), wanted)
 }
 
 // podsOf returns how many pods a child should run, and how many its status calls available or, for a StatefulSet, ready.
