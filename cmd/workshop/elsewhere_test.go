@@ -88,7 +88,7 @@ func (c checkout) frontDoor(t *testing.T) {
 		copyFile(g, filepath.Join(c.root, ".workshop", "elsewhere.kubeconfig"), filepath.Join(c.root, "own.kubeconfig"))
 		out, status = c.run(t, ".", own, "make", "stage-1", "CLUSTER=current", "YES=1")
 		g.Expect(status).NotTo(BeZero())
-		g.Expect(out).To(ContainSubstring("already, which docs/1-crd-only.md makes and deletes: nothing was changed; remove it first"))
+		g.Expect(out).To(ContainSubstring("already, which docs/1-crd-only.md makes and deletes: nothing was changed; remove what is in the way first"))
 		runs(t, "stage-1", "samples", name) // the definition is still there
 	})
 	t.Run("a chapter's commands get none of these settings", func(t *testing.T) {

@@ -36,7 +36,7 @@ func (a *app) requireFree(ctx context.Context, environment []string, loaded *cha
 	}
 	remedy := a.startAgain() + ", and with NAME=play the chapter is played on another cluster"
 	if a.provider == providers.Current {
-		remedy = "remove it first, if it is yours, or choose another cluster"
+		remedy = "remove what is in the way first, if it is yours, or choose another cluster"
 	}
 	return fmt.Errorf("the cluster has %s already, which %s makes and deletes: nothing was changed; %s", strings.Join(taken, ", "), loaded.Path, remedy)
 }

@@ -115,7 +115,7 @@ func (b Builder) build(ctx context.Context, set Set, todo []Component, store str
 	if len(todo) == 0 {
 		return nil
 	}
-	fmt.Fprintf(b.Out, "Building the tools pinned in %s for %s (%d of %d are missing); this happens once.\n", relative(b.Root, set.Dir), b.Platform, len(todo), len(set.Components))
+	fmt.Fprintf(b.Out, "Building the tools pinned in %s for %s (%d of %d); this happens once.\n", relative(b.Root, set.Dir), b.Platform, len(todo), len(set.Components))
 	bars := &progress{out: b.Out, terminal: b.Terminal, total: len(todo) + 1, start: time.Now()}
 	packages := make([]string, len(todo))
 	for i, component := range todo {

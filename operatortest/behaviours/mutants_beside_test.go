@@ -116,7 +116,7 @@ func (r *gadgetReconciler) sweep(ctx context.Context, gadget *unstructured.Unstr
 
 var _ = Describe("the test kit", func() {
 	catches("does not treat a child without an owner reference as declared",
-		mutant{deletion, losesArchive, "ConfigMap gadget-beside, which Child.Retained declares to outlive its Gadget, was deleted"},
+		mutant{deletion, losesArchive, "ConfigMap gadget-beside, which must outlive its Gadget (Child.Retained), was deleted"},
 		mutant{deletion, ownsArchive, "deleted by the garbage collector, because of an owner reference to the resource"},
 		mutant{deletion, leavesNotes, "ConfigMap/gadget-beside"},
 		mutant{collision, seizesNotes, "no condition has a message that names it"},

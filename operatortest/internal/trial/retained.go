@@ -124,13 +124,13 @@ func (t *Trial) stillKept(ctx context.Context) error {
 		err := t.get(ctx, now)
 		switch {
 		case apierrors.IsNotFound(err), err == nil && now.GetUID() != child.GetUID(), err == nil && now.GetDeletionTimestamp() != nil:
-			return fmt.Errorf("%s %s, which Child.Retained declares to outlive its %s, was deleted%s",
+			return fmt.Errorf("%s %s, which must outlive its %s (Child.Retained), was deleted%s",
 				child.GetKind(), child.GetName(), t.Sample.GetKind(), child.collected(child.Unstructured))
 		case err != nil:
 			return fmt.Errorf("get %s %s: %w", child.GetKind(), child.GetName(), err)
 		}
 		if reason := child.collected(now); reason != "" {
-			return fmt.Errorf("%s %s, which Child.Retained declares to outlive its %s, is about to be deleted%s",
+			return fmt.Errorf("%s %s, which must outlive its %s (Child.Retained), is about to be deleted%s",
 				child.GetKind(), child.GetName(), t.Sample.GetKind(), reason)
 		}
 	}
