@@ -181,7 +181,7 @@ func provisionedCondition(kluster *klusterv1alpha1.Kluster, observed observation
 	case wasProvisioned(observed.cluster) && observed.cluster.IsOwnedBy(ownerOf(kluster)):
 		return newCondition(klusterv1alpha1.ConditionProvisioned, metav1.ConditionTrue, klusterv1alpha1.ReasonRunning, "the cluster has been made")
 	}
-	return newCondition(klusterv1alpha1.ConditionProvisioned, metav1.ConditionFalse, klusterv1alpha1.ReasonProvisioning, "the cluster is being made")
+	return newCondition(klusterv1alpha1.ConditionProvisioned, metav1.ConditionFalse, klusterv1alpha1.ReasonProvisioning, "the cluster has not been made yet")
 }
 
 func newCondition(kind string, status metav1.ConditionStatus, reason, message string) *metav1.Condition {
