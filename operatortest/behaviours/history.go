@@ -31,7 +31,7 @@ var history = behaviour{
 		for i, each := range writes {
 			points[i] = &crashPoint{target: write{what: each.what, nth: 1}, recorded: writes}
 		}
-		if err := playCrashes(ctx, runner.Try, life, "killed right after one write after the other", points...); err != nil {
+		if err := playCrashes(ctx, runner.Try, life, "killed right after each write in turn", points...); err != nil {
 			return err
 		}
 		return direct(runner)

@@ -57,7 +57,7 @@ var _ = pooledIt(`the behaviour "history" also checks the lifecycles of the beha
 
 var _ = Describe("the test kit", func() {
 	catches("takes a detour after it is killed",
-		mutant{history, startsOver, "ConfigMap settings was created 2 times, and once in an undisturbed lifecycle, in the trial history/killed-right-after-one-write-after-the-other"},
+		mutant{history, startsOver, "ConfigMap settings was created 2 times, and once in an undisturbed lifecycle, in the trial history/killed-right-after-each-write-in-turn"},
 		mutant{history, blanksFirst, `data.size of ConfigMap settings went back to "`},
 	)
 

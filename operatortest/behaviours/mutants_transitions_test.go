@@ -24,7 +24,7 @@ var _ = Describe("the test kit", func() {
 			}
 			expected := And(
 				HavePrefix("behaviour %q: the operator ", transitions.name), ContainSubstring("drawn from Operator.Seed 4"),
-				ContainSubstring("after step 2 the same final state as that of a new resource"),
+				ContainSubstring("the same final state after step 2 as that of a new resource"),
 				WithTransform(stepsOf, HaveExactElements(
 					`1. create it with {"colour":"green","configMapName":"settings","size":2}`, // the sample is the simplest spec
 					"2. change the spec to "+change)),

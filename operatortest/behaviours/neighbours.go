@@ -121,7 +121,7 @@ func tryNeighbours(ctx context.Context, t *trial.Trial, spec map[string]any, fir
 	if err := t.Delete(ctx, leaving); err != nil {
 		return err
 	}
-	if err := t.ConvergeTo(ctx, staying, first, "only the other resource and its children to disappear when one of two is deleted"); err != nil {
+	if err := t.ConvergeTo(ctx, staying, first, "only the deleted resource and its children to disappear"); err != nil {
 		return err
 	}
 	if err := t.WaitAtRest(ctx, operator); err != nil {

@@ -51,7 +51,7 @@ func tryNamesakes(ctx context.Context, t *trial.Trial, alone state.Snapshot) err
 	if err := other.WaitGone(ctx, leaving, circumstances); err != nil {
 		return err
 	}
-	if err := t.ConvergeTo(ctx, staying, alone, "of two resources with the same name, only the one in the other namespace to disappear"); err != nil {
+	if err := t.ConvergeTo(ctx, staying, alone, "only the deleted resource to disappear, and not the one with the same name in another namespace"); err != nil {
 		return err
 	}
 	if err := t.WaitAtRest(ctx, operator); err != nil {

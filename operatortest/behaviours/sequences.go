@@ -210,7 +210,7 @@ func (s *search) try(ctx context.Context, sequence sequence) error {
 		if err := t.WaitAtRest(ctx, operator); err != nil {
 			return err
 		}
-		return t.ConvergeTo(ctx, resource, ends[len(ends)-1], "the same final state as that of a new resource with the last spec, and to stay there")
+		return t.ConvergeTo(ctx, resource, ends[len(ends)-1], "the resource to reach the same final state as a new resource with the last spec, and to stay there")
 	})
 	if ctx.Err() == nil { // otherwise it was cut short: another one failed, or the time is up
 		s.record(sequence, err)
@@ -274,7 +274,7 @@ func (s *search) follow(ctx context.Context, t *trial.Trial, resource *unstructu
 		}
 		began := time.Now()
 		err := within(ctx, limit, func(ctx context.Context) error {
-			return t.ConvergeTo(ctx, resource, ends[i], fmt.Sprintf("after step %d the same final state as that of a new resource with that spec", i+1))
+			return t.ConvergeTo(ctx, resource, ends[i], fmt.Sprintf("the same final state after step %d as that of a new resource with that spec", i+1))
 		})
 		if err != nil {
 			return err

@@ -17,7 +17,7 @@ import (
 
 // WaitGone waits until nothing is left of a deleted resource, except the retained children.
 func (t *Trial) WaitGone(ctx context.Context, resource *unstructured.Unstructured, circumstances string) error {
-	return t.Await(ctx, "the resource, its children and everything outside Kubernetes to be gone; "+circumstances, func(ctx context.Context) error {
+	return t.Await(ctx, "the resource, its children and what belongs to it outside Kubernetes to be gone; "+circumstances, func(ctx context.Context) error {
 		left := resource.DeepCopy()
 		err := t.get(ctx, left)
 		if err == nil {
