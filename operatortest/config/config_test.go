@@ -118,7 +118,7 @@ func TestLoadRefuses(t *testing.T) {
 		"a field that does not exist":               {least + "childs: []\n", `unknown field "childs"`},
 		"a file without a command":                  {"crds: [crd.yaml]\nsample: sample.yaml\n", "crds, sample and command are required"},
 		"an invalid expression":                     {least + "converged: object.status.phase =\n", `converged: "object.status.phase =" is not a CEL expression`},
-		"a converged expression that is not a bool": {least + "converged: '\"Ready\"'\n", `converged: "Ready" is a string, not true or false`},
+		"a converged expression that is not a bool": {least + "converged: '\"Ready\"'\n", `converged: "Ready" has the type string, not bool`},
 		"a name that is not an expression":          {least + "children: [{apiVersion: v1, kind: Secret, name: object.}]\n", "children[0]: name: "},
 		"a name from a field that does not exist": {
 			least + "children: [{apiVersion: v1, kind: Secret, name: object.spec.prefixx}]\n", "children[0]: name: object.spec.prefixx, for the sample: no such key: prefixx",

@@ -51,7 +51,7 @@ func converged(expression string) (func(*unstructured.Unstructured) error, error
 		return nil, err
 	}
 	if !maybe(result, cel.BoolType) {
-		return nil, fmt.Errorf("%s is a %s, not true or false: compare it, for example with ==", expression, result)
+		return nil, fmt.Errorf("%s has the type %s, not bool: compare it, for example with ==", expression, result)
 	}
 	return func(object *unstructured.Unstructured) error {
 		result, _, err := program.Eval(map[string]any{"object": object.Object})

@@ -19,6 +19,6 @@ func ExampleOptions_Check() {
 	options.Sample = "../examples/shell/sample.yaml"
 	fmt.Println(options.Check())
 	// Output:
-	// ../examples/shell/role.yaml is a Role of rbac.authorization.k8s.io/v1, which no definition in ../examples/shell/crd.yaml defines: use --crd to name the folder of its definition
+	// ../examples/shell/role.yaml has the kind Role of rbac.authorization.k8s.io/v1, which no definition in ../examples/shell/crd.yaml defines: use --crd to name the folder of its definition
 	// <nil>
 }

@@ -56,7 +56,7 @@ func (o Options) Check() error {
 		return err
 	}
 	if !found {
-		return fmt.Errorf("%s is a %s of %s, which no definition in %s defines: use --crd to name the folder of its definition",
+		return fmt.Errorf("%s has the kind %s of %s, which no definition in %s defines: use --crd to name the folder of its definition",
 			o.Sample, objects[0].GetKind(), objects[0].GetAPIVersion(), strings.Join(o.CRDs, ", "))
 	}
 	return nil

@@ -101,7 +101,7 @@ func TestCheck(t *testing.T) {
 		"no timeout":                    {func(o *Options) { o.Timeout = 0 }, "--timeout 0s: give a positive duration, such as 60s"},
 		"a sample that does not exist":  {func(o *Options) { o.Sample = "absent.yaml" }, "absent.yaml: no such file"},
 		"definitions that do not exist": {func(o *Options) { o.CRDs = []string{"absent"} }, "--crd: stat absent: no such file"},
-		"a sample without a definition": {func(o *Options) { o.Sample = shell + "role.yaml" }, "role.yaml is a Role of rbac.authorization.k8s.io/v1, which no definition in " + shell + "crd.yaml defines"},
+		"a sample without a definition": {func(o *Options) { o.Sample = shell + "role.yaml" }, "role.yaml has the kind Role of rbac.authorization.k8s.io/v1, which no definition in " + shell + "crd.yaml defines"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

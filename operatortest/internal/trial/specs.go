@@ -101,7 +101,7 @@ func (runner *Runner) OtherSpec(ctx context.Context) (map[string]any, error) {
 			}
 			reasons = append(reasons, err.Error())
 		}
-		return fmt.Errorf("the API server refused every spec generated from the sample's, and no value is known for %q; "+
+		return fmt.Errorf("the API server refused every spec generated from the sample's (the fields for which no value is known: %q); "+
 			"declare Operator.Values for fields that may be changed:\n%s", unknown, strings.Join(reasons, "\n"))
 	})
 	return spec, err
@@ -129,7 +129,7 @@ func (runner *Runner) Admits(ctx context.Context, spec map[string]any) (map[stri
 	resource := runner.Resource(spec)
 	manifest.FillObject(resource, runner.drafts)
 	if err := runner.Cluster.Admin.Create(ctx, resource, Strict, client.DryRunAll); err != nil {
-		return nil, fmt.Errorf("try out a %s with the spec %s: %w", resource.GetKind(), specgen.OneLine(spec), err)
+		return nil, fmt.Errorf("try out the spec %s for the kind %s: %w", specgen.OneLine(spec), resource.GetKind(), err)
 	}
 	stored, _, err := unstructured.NestedMap(resource.Object, "spec")
 	return manifest.EmptyFields(stored, runner.drafts), err
