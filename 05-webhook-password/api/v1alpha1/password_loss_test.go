@@ -109,7 +109,7 @@ func TestNothingIsLost(t *testing.T) {
 			g.Expect(after.Spec.Rotation).To(Equal(wanted.Rotation), "the rotation is lost: v1alpha1 has no field for it, so an annotation must keep it")
 			g.Expect(after.Spec.SecretName).To(Equal(wanted.SecretName), "the name of the Secret is lost: v1alpha1 has no field for it, so an annotation must keep it")
 			g.Expect(after.Spec.Policy).To(Equal(wanted.Policy), "see ConvertTo in password_conversion.go")
-			g.Expect(after.Annotations).To(BeEmpty(), "objects of v1 must not have this annotation, see unpack in password_conversion.go")
+			g.Expect(after.Annotations).To(BeEmpty(), "this Password needs no annotation in v1, see ConvertTo and unpack in password_conversion.go")
 		})
 	}
 }

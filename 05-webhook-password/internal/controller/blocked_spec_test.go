@@ -76,7 +76,7 @@ var _ = Describe("a Password is blocked by", func() {
 		Expect(problemOf(password)).To(Equal("spec.policy.length: Invalid value: 128: leaves 123 characters for letters, but there are only 52, and none may repeat"))
 		Expect(password.Status.SecretName).To(BeEmpty())
 		expectRest(ctx)
-		Expect(count(terminalErrors)-terminal).To(And(BeNumerically(">=", 1), BeNumerically("<=", 2)), "there must be one error for the spec, and perhaps one for the status, see requeueBlocked in password_controller.go")
+		Expect(count(terminalErrors)-terminal).To(And(BeNumerically(">=", 1), BeNumerically("<=", 2)), "Reconcile must return a terminal error for the new spec, and may return another after its own change of the status, see requeueBlocked in password_controller.go")
 		patch(ctx, password, `{"spec":{"policy":{"length":126}}}`)
 		expectState(ctx, password, "Failed Impossible")
 		expectEvents(ctx, password, "Warning Impossible") // the reason is the same

@@ -41,7 +41,7 @@ var _ = Describe("a Password", func() {
 		expectGone(ctx, secret)
 	}, SpecTimeout(specTimeout))
 
-	It("without secretName gets a Secret of its own name, with or without webhooks", func(ctx SpecContext) {
+	It("without secretName gets a Secret of the same name, with or without webhooks", func(ctx SpecContext) {
 		asked, unasked := cluster.Namespace(ctx), namespaceWithoutWebhooks(ctx)
 		startManager(cluster.Config, testOptions(asked, unasked))
 		with, without := newPassword(asked, "nameless"), newPassword(unasked, "nameless")

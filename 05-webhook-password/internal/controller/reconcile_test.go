@@ -202,7 +202,7 @@ func TestEnsureSecretIsBlocked(t *testing.T) {
 			blocked, isBlocked := errors.AsType[*blockedError](err)
 			g.Expect(isBlocked).To(BeTrue(), "ensureSecret should return a blockedError, see secret.go; it returns: %v", err)
 			g.Expect(blocked.reason).To(Equal(test.want))
-			g.Expect(secret != nil).To(Equal(test.has), "ensureSecret must return the Password's own Secret, for the status, if the policy is impossible or spec.secretName has changed, and otherwise no Secret")
+			g.Expect(secret != nil).To(Equal(test.has), "ensureSecret must return the Password's own Secret, for the status, if the policy is impossible or spec.secretName has changed to another valid name, and otherwise no Secret")
 			unchanged := secretOf(t, reconciler).ResourceVersion == before.ResourceVersion
 			g.Expect(unchanged).To(BeTrue(), "the operator must not write to this Secret, see ensureSecret in secret.go")
 		})

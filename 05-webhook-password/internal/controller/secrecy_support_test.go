@@ -117,7 +117,7 @@ func expectSecrecy() {
 	texts, secrets := disclosed.sizes()
 	Expect(secrets).To(BeNumerically(">=", leastSecrets), "with too few secrets, the search proves nothing, see noteSecret")
 	for where, count := range least {
-		Expect(texts[where]).To(BeNumerically(">=", count), "with too few texts of %s, the search proves nothing", where)
+		Expect(texts[where]).To(BeNumerically(">=", count), "too few texts were recorded for %q, so the search proves nothing", where)
 	}
 }
 

@@ -166,7 +166,7 @@ func TestEveryReasonIsUsed(t *testing.T) {
 	all := []*blockedError{nil, findBlocker(storedPassword(), taken), findBlocker(storedPassword(), replaced)}
 	for _, err := range []error{err, errRenamed, asRefused(apierrors.NewForbidden(corev1.Resource("secrets"), "database", nil))} {
 		found, isBlocked := errors.AsType[*blockedError](err)
-		g.Expect(isBlocked).To(BeTrue(), "found: %v", err)
+		g.Expect(isBlocked).To(BeTrue(), "this should be a blockedError, see secret.go; found: %v", err)
 		all = append(all, found)
 	}
 

@@ -85,7 +85,7 @@ var _ = Describe("the conversion of a Password", func() {
 	}, SpecTimeout(waitTimeout))
 
 	// The API server writes an unchanged object only if it is stored in a version other than the storage version.
-	It("rewrites an object that is stored in a version other than the storage version", func(ctx SpecContext) {
+	It("lets an update that changes nothing move an object to the storage version", func(ctx SpecContext) {
 		hub := password("migrated", secretName("login"), policy(24, 4, 2), rotation)
 		hub.Namespace = byNone
 		createAndForget(ctx, hub)
@@ -97,7 +97,7 @@ var _ = Describe("the conversion of a Password", func() {
 				Should(BeTrue(), "the update should store the object as %s", version)
 			Expect(rewritten(ctx, hub)).To(BeFalse(), "a second update should write nothing")
 			Expect(hub.Spec).To(Equal(wanted))
-			Expect(hub.Annotations).To(BeEmpty(), "objects of v1 should not have the annotation of the conversion")
+			Expect(hub.Annotations).To(BeEmpty(), "this Password needs no annotation in v1, see ConvertTo and unpack in password_conversion.go")
 		}
 		var definition apiextensionsv1.CustomResourceDefinition
 		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(env.definition), &definition)).To(Succeed())

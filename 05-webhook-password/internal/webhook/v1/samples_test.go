@@ -24,14 +24,14 @@ var _ = Describe("the samples", func() {
 	for _, namespace := range []string{byWebhooks, byPolicies} {
 		// An invalid sample must still be refused after a webhook or a policy has filled in a field.
 		for _, file := range slices.Concat(refused, invalid) {
-			It("are refused by "+namespace+": "+file, func(ctx SpecContext) {
+			It("are refused with "+namespace+": "+file, func(ctx SpecContext) {
 				message, err := createSample(ctx, namespace, file)
 				Expect(message).NotTo(BeEmpty(), "the first line of the file should have the expected message")
 				Expect(err).To(MatchError(ContainSubstring(message)))
 			}, SpecTimeout(waitTimeout))
 		}
 		for _, file := range accepted {
-			It("are accepted by "+namespace+": "+file, func(ctx SpecContext) {
+			It("are accepted with "+namespace+": "+file, func(ctx SpecContext) {
 				_, err := createSample(ctx, namespace, file)
 				Expect(err).NotTo(HaveOccurred())
 			}, SpecTimeout(waitTimeout))

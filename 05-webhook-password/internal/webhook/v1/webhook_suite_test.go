@@ -39,7 +39,7 @@ func storeOld(ctx SpecContext, namespace string, c admissionCase) {
 	}
 	object := c.old.DeepCopyObject().(client.Object)
 	object.SetNamespace(namespace)
-	Expect(env.Client.Create(ctx, object)).To(Succeed(), "no two cases may use the same name")
+	Expect(env.Client.Create(ctx, object)).To(Succeed(), "the existing object of a case can't be stored; if its name is taken, two cases use the same name")
 }
 
 // awaitAdmission waits until a few cases show that the webhooks and the policies are in force. The API server
