@@ -29,7 +29,7 @@ func TestAPauseAppliesToOneToken(t *testing.T) {
 	defer disconnect()
 
 	_, err := open("one").Identity(t.Context())
-	g.Expect(cloud.Is(err, cloud.Busy)).To(BeTrue(), "found: %v", err)
+	g.Expect(cloud.Is(err, cloud.Busy)).To(BeTrue(), "expected Busy, found: %v", err)
 	for range 2 { // the pause also holds for requests about other Klusters
 		_, err = open("one").Find(t.Context(), cloud.Owner{UID: "another"})
 		wait, unsent := errors.AsType[*rateLimitedError](err)
@@ -55,7 +55,7 @@ func TestTheHourlyLimitCausesAPause(t *testing.T) {
 	_, err = account.Find(t.Context(), cloud.Owner{UID: "any"})
 	g.Expect(err).NotTo(HaveOccurred())
 	_, err = account.Find(t.Context(), cloud.Owner{UID: "any"})
-	g.Expect(cloud.Is(err, cloud.Busy)).To(BeTrue(), "found: %v", err)
+	g.Expect(cloud.Is(err, cloud.Busy)).To(BeTrue(), "expected Busy, found: %v", err)
 	_, err = account.Find(t.Context(), cloud.Owner{UID: "any"})
 	wait, unsent := errors.AsType[*rateLimitedError](err)
 	g.Expect(unsent).To(BeTrue(), "the header ratelimit-reset says when the hour is over, see RetryAfter in request.go, found: %v", err)
@@ -82,7 +82,7 @@ func TestEachTokenHasALimiter(t *testing.T) {
 	defer cancel()
 	for _, token := range []string{"one", "two"} {
 		_, err := open(token).Identity(ctx)
-		g.Expect(cloud.Is(err, cloud.Unavailable)).To(BeTrue(), "found: %v", err)
+		g.Expect(cloud.Is(err, cloud.Unavailable)).To(BeTrue(), "expected Unavailable, found: %v", err)
 		_, err = open(token).Identity(ctx)
 		g.Expect(err).To(MatchError(ContainSubstring("wait for --do-api-qps")), "the token's burst is used up, so the second request must wait")
 	}

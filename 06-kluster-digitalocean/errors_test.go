@@ -45,7 +45,7 @@ func TestCloudError(t *testing.T) {
 			g.Expect(isBlocked).To(BeTrue())
 			g.Expect(found.reason).To(Equal(test.wantReason), "see cloudError in errors.go")
 			g.Expect(found.message).To(And(ContainSubstring(test.wantMessage), Not(ContainSubstring("request 17")), Not(ContainSubstring("cluster 7"))),
-				"a message that differs at each retry would cause a write at each retry")
+				"the message must say what is wrong, but nothing that differs at each retry, because that would cause a write each time, see cloudError in errors.go")
 			g.Expect(found.credentials).To(Equal(test.wantCredentials))
 			if !test.wantTransient {
 				g.Expect(found.transient).NotTo(HaveOccurred())

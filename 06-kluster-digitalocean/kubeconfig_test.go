@@ -58,7 +58,7 @@ var _ = Describe("the kubeconfig", func() {
 		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
 	}, SpecTimeout(specTimeout))
 
-	It("leaves a Secret with its name alone if the Kluster does not control it, and takes the name once it is free", func(ctx SpecContext) {
+	It("does not overwrite a Secret that the Kluster does not control, and is written once the name is free", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		startOperator(testOptions(namespace))
 		theirs := &corev1.Secret{
@@ -83,7 +83,7 @@ var _ = Describe("the kubeconfig", func() {
 		expectOneCluster(kluster)
 	}, SpecTimeout(specTimeout))
 
-	It("is reported when a quota leaves no room for its Secret, and no cluster is created until there is room", func(ctx SpecContext) {
+	It("must have room: while a quota allows no Secret for it, the operator reports that, and creates no cluster", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		quota := fillNamespace(ctx, namespace)
 		startOperator(testOptions(namespace))

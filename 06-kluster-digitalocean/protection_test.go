@@ -93,7 +93,7 @@ var _ = Describe("the token's Secret", func() {
 		Eventually(begun).WithContext(ctx).Should(Receive())
 		expectProtectedBy(ctx, namespace, "digitalocean", kluster)
 		change(ctx, kluster, func() { kluster.Spec.TokenSecret.Name = "another" })
-		Expect(kluster.Status.TokenSecret).To(BeEmpty(), "the status must not show the first one yet")
+		Expect(kluster.Status.TokenSecret).To(BeEmpty(), "the status must not name the first Secret yet")
 		proceed()
 		expectReason(ctx, kluster, klusterv1alpha1.ReasonRunning)
 		expectProtectedBy(ctx, namespace, "another", kluster)
@@ -221,12 +221,12 @@ func terminateNamespace(ctx context.Context) {
 var _ = Describe("a namespace that is deleted", SpecPriority(-1), func() {
 	It("is removed only after the clusters of its Klusters, although their token is deleted as well", func(ctx SpecContext) {
 		if terminating == "" {
-			Skip("no namespace was deleted, because specs were chosen by label")
+			Skip("no namespace was deleted before the first spec, see BeforeSuite in suite_test.go")
 		}
 		Eventually(func(g Gomega) {
 			found := &corev1.Namespace{}
 			err := cluster.Client.Get(ctx, client.ObjectKey{Name: terminating}, found)
-			g.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "the namespace is still there, see token.go: %v", found.Status.Conditions)
+			g.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "the namespace is still there, with the conditions %v, see token.go", found.Status.Conditions)
 		}).WithContext(ctx).WithTimeout(specTimeout).WithPolling(checkInterval).Should(Succeed())
 		account := clouds.of(terminating)
 		Expect(account.Clusters()).To(BeEmpty(), "a cluster without a Kluster still costs money")

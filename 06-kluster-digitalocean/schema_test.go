@@ -33,7 +33,7 @@ var _ = Describe("the rules in types.go", func() {
 			Expect(err).NotTo(HaveOccurred())
 			return
 		}
-		Expect(apierrors.IsInvalid(err)).To(BeTrue(), "found: %v", err)
+		Expect(apierrors.IsInvalid(err)).To(BeTrue(), "the API server should refuse the change as invalid, found: %v", err)
 		Expect(err).To(MatchError(ContainSubstring(refusal)))
 	},
 		Entry("allow a later minor version, even from 9 to 10", version("1.9"), version("1.10"), "", SpecTimeout(specTimeout)),

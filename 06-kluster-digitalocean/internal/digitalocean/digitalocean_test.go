@@ -240,7 +240,7 @@ func TestPageOfAProxy(t *testing.T) {
 	api, base := serve(t)
 	g.Expect(api.AddFault(doks.Fault{Kind: doks.FaultBadGateway})).To(Succeed())
 	_, err := digitalocean.New(token, base, http.DefaultTransport).Get(t.Context(), "1")
-	g.Expect(cloud.Is(err, cloud.Unavailable)).To(BeTrue(), "found: %v", err)
+	g.Expect(cloud.Is(err, cloud.Unavailable)).To(BeTrue(), "expected Unavailable, found: %v", err)
 	g.Expect(err).To(MatchError(And(ContainSubstring("502 Bad Gateway"), Not(ContainSubstring("<")))), "a page is not a message, see messageOf in request.go")
 }
 
@@ -267,16 +267,16 @@ func TestNotFoundIsAProofOnlyFromTheAPI(t *testing.T) {
 				wanted = cloud.NotFound
 			}
 			_, err := account.Get(t.Context(), "1")
-			g.Expect(cloud.Is(err, wanted)).To(BeTrue(), "get: %v, see problemOf in request.go", err)
+			g.Expect(cloud.Is(err, wanted)).To(BeTrue(), "expected Get to return %q, found: %v, see problemOf in request.go", wanted, err)
 			err = account.Delete(t.Context(), "1")
-			g.Expect(cloud.Is(err, wanted)).To(BeTrue(), "delete: %v", err)
+			g.Expect(cloud.Is(err, wanted)).To(BeTrue(), "expected Delete to return %q, found: %v", wanted, err)
 
 			_, err = account.Find(t.Context(), cloud.Owner{UID: "owner"})
 			g.Expect(cloud.Is(err, cloud.Unavailable)).To(BeTrue(), "a missing list proves nothing, found: %v", err)
 			_, err = account.Identity(t.Context())
-			g.Expect(cloud.Is(err, cloud.Unavailable)).To(BeTrue(), "identity: %v", err)
+			g.Expect(cloud.Is(err, cloud.Unavailable)).To(BeTrue(), "expected Identity to return Unavailable, found: %v", err)
 			_, err = account.Create(t.Context(), cloud.Owner{UID: "owner"}, newSpec("shop"))
-			g.Expect(cloud.Is(err, cloud.Unavailable)).To(BeTrue(), "create: %v", err)
+			g.Expect(cloud.Is(err, cloud.Unavailable)).To(BeTrue(), "expected Create to return Unavailable, found: %v", err)
 		})
 	}
 }
@@ -285,7 +285,7 @@ func TestFindNeedsToSeeTags(t *testing.T) {
 	g := NewWithT(t)
 	account := answering(t, `{"kubernetes_clusters":[{"id":"1","tags":[]}],"links":{},"meta":{"total":1}}`)
 	_, err := account.Find(t.Context(), cloud.Owner{UID: "owner"})
-	g.Expect(cloud.Is(err, cloud.Unauthorized)).To(BeTrue(), "found: %v", err)
+	g.Expect(cloud.Is(err, cloud.Unauthorized)).To(BeTrue(), "expected Unauthorized, found: %v", err)
 	g.Expect(err).To(MatchError(ContainSubstring("the token needs the scope tag:read")))
 }
 
@@ -338,7 +338,7 @@ func TestAPoolIsNotGivenOtherMachines(t *testing.T) {
 	wanted[0].Size = "s-4vcpu-8gb"
 	api.ClearJournal()
 	_, err = account.UpdatePools(t.Context(), made, wanted)
-	g.Expect(cloud.Is(err, cloud.Refused)).To(BeTrue(), "found: %v", err)
+	g.Expect(cloud.Is(err, cloud.Refused)).To(BeTrue(), "expected Refused, found: %v", err)
 	g.Expect(err).To(MatchError(ContainSubstring("s-2vcpu-4gb")))
 	g.Expect(api.Journal()).To(BeEmpty())
 }
@@ -349,14 +349,14 @@ func TestEmptyAnswers(t *testing.T) {
 			g := NewWithT(t)
 			account := answering(t, body)
 			_, err := account.Get(t.Context(), "wanted")
-			g.Expect(cloud.Is(err, cloud.Unavailable)).To(BeTrue(), "found: %v", err)
+			g.Expect(cloud.Is(err, cloud.Unavailable)).To(BeTrue(), "expected Unavailable, found: %v", err)
 			_, err = account.Find(t.Context(), cloud.Owner{UID: "owner"})
 			g.Expect(cloud.Is(err, cloud.Unavailable)).To(BeTrue(), "a response without a list proves nothing, so the error must be Unavailable; found: %v", err)
 			if body == `{"kubernetes_cluster":{"id":"another"}}` {
 				return // this is a valid response to a create request
 			}
 			_, err = account.Create(t.Context(), cloud.Owner{UID: "owner"}, newSpec("shop"))
-			g.Expect(cloud.Is(err, cloud.Unavailable)).To(BeTrue(), "found: %v", err)
+			g.Expect(cloud.Is(err, cloud.Unavailable)).To(BeTrue(), "expected Unavailable, found: %v", err)
 		})
 	}
 }
@@ -374,7 +374,7 @@ func TestIdentityOfATeamOrAPerson(t *testing.T) {
 			g := NewWithT(t)
 			identity, err := answering(t, test.body).Identity(t.Context())
 			g.Expect(identity).To(Equal(test.want), "see Identity in digitalocean.go")
-			g.Expect(cloud.Is(err, cloud.Unavailable)).To(Equal(test.want == ""), "found: %v", err)
+			g.Expect(cloud.Is(err, cloud.Unavailable)).To(Equal(test.want == ""), "an answer without an ID must cause the error Unavailable, and one with an ID no error, found: %v", err)
 		})
 	}
 }

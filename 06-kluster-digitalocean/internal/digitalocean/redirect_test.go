@@ -54,7 +54,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 					http.Redirect(writer, request, elsewhere.URL+request.URL.Path, status)
 				})
 				err := call(t.Context(), account)
-				g.Expect(cloud.Is(err, cloud.Unavailable)).To(BeTrue(), "found: %v; see New in digitalocean.go", err)
+				g.Expect(cloud.Is(err, cloud.Unavailable)).To(BeTrue(), "expected Unavailable, found: %v; see New in digitalocean.go", err)
 				g.Expect(err).To(MatchError(ContainSubstring("name the API's own address in --do-api-url")))
 				g.Expect(visits.Load()).To(BeZero(), "no request may go to another host")
 			})

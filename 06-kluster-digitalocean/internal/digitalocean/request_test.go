@@ -38,7 +38,7 @@ func TestTranslate(t *testing.T) {
 			response := &http.Response{StatusCode: test.status, Header: http.Header{"Content-Type": {test.kind}}}
 			err := translate(fmt.Errorf("get it: %w", &godo.ErrorResponse{Response: response, Message: "what the cloud says"}))
 			answer, answered := errors.AsType[*cloud.Error](err)
-			g.Expect(answered).To(BeTrue(), "found: %v", err)
+			g.Expect(answered).To(BeTrue(), "expected a *cloud.Error, found: %v, see translate in request.go", err)
 			g.Expect(answer.Problem).To(Equal(test.problem), "see problemOf in request.go")
 		})
 	}
