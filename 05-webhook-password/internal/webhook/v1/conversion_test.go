@@ -101,7 +101,7 @@ var _ = Describe("the conversion of a Password", func() {
 		}
 		var definition apiextensionsv1.CustomResourceDefinition
 		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(env.definition), &definition)).To(Succeed())
-		Expect(definition.Status.StoredVersions).To(ConsistOf("v1", "v1alpha1"), "the list should name both versions until someone removes one")
+		Expect(definition.Status.StoredVersions).To(ConsistOf("v1", "v1alpha1"), "status.storedVersions should name both versions until someone removes one")
 	}, SpecTimeout(2*waitTimeout))
 })
 
