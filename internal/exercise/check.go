@@ -30,7 +30,11 @@ type Finding struct {
 }
 
 // Ran counts what a check has run: Go tests, and Ginkgo specs, which run on a control plane.
-type Ran struct{ Tests, Specs int }
+type Ran struct {
+	Tests, Specs int
+	// unmatched are the alternatives of the check's patterns that matched none of them.
+	unmatched []string
+}
 
 // String returns a text such as "3 tests, 1 spec on a control plane".
 func (r Ran) String() string {
@@ -188,10 +192,15 @@ func (c *Copy) tryStep(ctx context.Context, id string) (*Finding, Ran, error) {
 			return finding, ran, err
 		}
 		if found.reported {
-			ran.Specs += found.tests
+			ran.Specs += len(found.tests)
 		} else {
-			ran.Tests += found.tests
+			ran.Tests += len(found.tests)
 		}
+		unmatched, err := check.unmatched(found)
+		if err != nil {
+			return nil, ran, err
+		}
+		ran.unmatched = append(ran.unmatched, unmatched...)
 	}
 	return nil, ran, nil
 }
@@ -235,7 +244,7 @@ func (c *Copy) judge(step Step, found outcome) *Finding {
 		if place, description := c.ended(found.output); place != "" {
 			finding.Found, finding.Open = description, place
 		}
-	case found.tests == 0:
+	case len(found.tests) == 0:
 		finding.Found = "no test ran: the check of this step is wrong; please report it"
 	default:
 		return nil

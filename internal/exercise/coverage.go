@@ -137,6 +137,79 @@ func (c Check) selects(test suiteTest) (bool, error) {
 	return false, nil
 }
 
+// unmatched returns the alternatives of the check's pattern for tests or, if it runs specs, of that for specs, that match
+// none of the tests or specs that ran.
+func (c Check) unmatched(found outcome) ([]string, error) {
+	pattern := c.Run
+	if found.reported {
+		pattern = c.Specs
+	}
+	var idle []string
+	for _, alternative := range alternatives(pattern) {
+		elements := []string{alternative}
+		if !found.reported {
+			elements = splitOutside(alternative, '/')
+		}
+		var compiled []*regexp.Regexp
+		for _, element := range elements {
+			expression, err := regexp.Compile(element)
+			if err != nil {
+				return nil, err
+			}
+			compiled = append(compiled, expression)
+		}
+		matches := func(name string) bool {
+			parts := []string{name}
+			if !found.reported {
+				parts = strings.Split(name, "/")
+			}
+			for i, expression := range compiled {
+				if i >= len(parts) || !expression.MatchString(parts[i]) {
+					return false
+				}
+			}
+			return true
+		}
+		if !slices.ContainsFunc(found.tests, matches) {
+			idle = append(idle, alternative)
+		}
+	}
+	return idle, nil
+}
+
+// alternatives returns one regular expression for each alternative in an expression: "a(b|c)" becomes "a(b)" and "a(c)".
+// If there are several groups, it replaces one at a time, and keeps the others.
+func alternatives(expression string) (all []string) {
+	if parts := splitOutside(expression, '|'); len(parts) > 1 {
+		for _, part := range parts {
+			all = append(all, alternatives(part)...)
+		}
+		return all
+	}
+	depth, from := 0, 0
+	for at, letter := range expression {
+		switch letter {
+		case '(':
+			if depth++; depth == 1 {
+				from = at + 1
+			}
+		case ')':
+			if depth--; depth > 0 {
+				continue
+			}
+			if inner := alternatives(expression[from:at]); len(inner) > 1 {
+				for _, alternative := range inner {
+					all = append(all, expression[:from]+alternative+expression[at:])
+				}
+			}
+		}
+	}
+	if len(all) == 0 {
+		return []string{expression}
+	}
+	return all
+}
+
 // splitOutside splits a regular expression at each separator that is not in brackets.
 func splitOutside(expression string, separator rune) (parts []string) {
 	depth, from := 0, 0

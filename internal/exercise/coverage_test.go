@@ -86,6 +86,31 @@ func TestSplitOutside(t *testing.T) {
 	}
 }
 
+func TestUnmatched(t *testing.T) {
+	tests := []string{"TestAdd", "TestAdd/one", "TestAdd/two/halves", "TestGreet"}
+	for run, wanted := range map[string][]string{
+		"^TestAdd$":                      nil,
+		"^Test(Add|Greet)$":              nil,
+		"^TestAdd$|^TestGreet$":          nil,
+		"^TestAdd$/^(one|two)$":          nil,
+		"^TestAdd$/^(one|three)$":        {"^TestAdd$/^(three)$"},
+		"^TestAdd$|^TestHello$":          {"^TestHello$"},
+		"TestAdd/(one|t(wo|en))":         {"TestAdd/(t(en))"},
+		"Test(Add|Sub)/(two|four)/[hx].": {"Test(Sub)/(two|four)/[hx].", "Test(Add|Sub)/(four)/[hx]."},
+		"TestGreet/one":                  {"TestGreet/one"},
+	} {
+		got, err := Check{Run: run}.unmatched(outcome{tests: tests})
+		if err != nil || !slices.Equal(got, wanted) {
+			t.Errorf("%s: expected that %q match no test\nfound %q, error %v", run, wanted, got, err)
+		}
+	}
+	specs := outcome{tests: []string{"the schema accepts a/b", "the schema refuses c"}, reported: true}
+	got, err := Check{Run: "TestSpecs", Specs: "the schema (accepts a/|refuses d)"}.unmatched(specs)
+	if err != nil || !slices.Equal(got, []string{"the schema (refuses d)"}) {
+		t.Errorf("expected one alternative that matches no spec\nfound %q, error %v", got, err)
+	}
+}
+
 func TestFillPage(t *testing.T) {
 	stage := newToy(t)
 	stage.Unstepped = []Unstepped{{Files: []string{"more_test.go"}, Reason: "They do nothing."}}

@@ -13,7 +13,7 @@ import (
 
 func TestAFindingNamesTheFirstFailuresAndCountsTheRest(t *testing.T) {
 	own := newToy(t).Copy(noMake)
-	found := outcome{built: true, tests: 9}
+	found := outcome{built: true, tests: make([]string, 9)}
 	for _, name := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {
 		found.failures = append(found.failures, testFailure{name: name, message: "no"})
 	}

@@ -44,8 +44,8 @@ const (
 type outcome struct {
 	// command is the command that repeats the run in the copy's folder.
 	command string
-	// tests is how many tests or specs ran.
-	tests int
+	// tests are the names of the tests or specs that ran.
+	tests []string
 	// built is false if the program or its tests do not compile. Then output contains the compiler's messages.
 	built bool
 	// failures are the tests that failed, with their messages.
@@ -200,7 +200,7 @@ func (o *outcome) read(output []byte) {
 		}
 		switch event.Action {
 		case "run":
-			o.tests++
+			o.tests = append(o.tests, event.Test)
 			running = append(running, event.Test)
 		case "pass", "skip":
 			running = slices.DeleteFunc(running, func(test string) bool { return test == event.Test })
@@ -248,7 +248,7 @@ type specReport struct {
 	}
 }
 
-// readSpecs takes the number of tests, the failures and the progress from the specs' report. If the report is missing
+// readSpecs takes the names of the tests, the failures and the progress from the specs' report. If the report is missing
 // or incomplete, it changes nothing.
 func (o *outcome) readSpecs(path string) {
 	content, err := os.ReadFile(path)
@@ -256,7 +256,7 @@ func (o *outcome) readSpecs(path string) {
 	if err != nil || json.Unmarshal(content, &suites) != nil {
 		return // the process ended early; its output says why
 	}
-	o.tests, o.failures, o.reported = 0, nil, true
+	o.tests, o.failures, o.reported = nil, nil, true
 	for _, suite := range suites {
 		for _, spec := range suite.SpecReports {
 			name := strings.TrimSpace(strings.Join(append(spec.ContainerHierarchyTexts, spec.LeafNodeText), " "))
@@ -265,10 +265,10 @@ func (o *outcome) readSpecs(path string) {
 			switch spec.State {
 			case "passed":
 				if spec.LeafNodeText != "" {
-					o.tests++
+					o.tests = append(o.tests, name)
 				}
 			case "failed", "panicked", "timedout", "interrupted", "aborted":
-				o.tests++
+				o.tests = append(o.tests, name)
 				o.failures = append(o.failures, testFailure{name: name, message: strings.TrimSpace(spec.Failure.Message)})
 				o.progress = append(o.progress, spec.ProgressReports)
 			}

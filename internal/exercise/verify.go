@@ -80,7 +80,7 @@ func (c *Copy) SolveBySection(play func(solved, next string) error) (err error) 
 
 // Verify solves the steps one by one in a copy of its own. Before it solves a step, it verifies that the step's check
 // fails because the step's code is missing, and in the way that the chapter shows. Once the step is solved, it verifies
-// that the check passes, that the whole program compiles, and that the copy has all files of the form after this step
+// that the check passes and that each of its patterns' alternatives matches a test, that the whole program compiles, and that the copy has all files of the form after this step
 // except generated ones, with the same content. After the last step, that form is the finished stage. Verify returns an
 // error that names the steps for which any of this fails. It doesn't repeat the checks of earlier steps, because the
 // code of a step may be naive on purpose and break them until the next step repairs it.
@@ -159,13 +159,16 @@ func (s *Stage) Verify(ctx context.Context, only []string, remember bool, makeTa
 			problems = append(problems, fmt.Errorf("step %s, solved: %w", step.ID, err))
 		}
 		began = time.Now()
-		left, err := tried.CheckStep(ctx, step.ID)
+		left, ran, err := tried.checkStep(ctx, step.ID)
 		if err != nil {
 			return err
 		}
 		passed := time.Since(began)
 		if left != nil {
 			problems = append(problems, fmt.Errorf("step %s, solved: its check fails: %s", step.ID, left.Found))
+		}
+		for _, pattern := range ran.unmatched {
+			problems = append(problems, fmt.Errorf("step %s, solved: no test that ran matches %s, a part of its check: has a test been renamed?", step.ID, pattern))
 		}
 		message, err := tried.build(ctx)
 		if err != nil {

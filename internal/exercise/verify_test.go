@@ -90,6 +90,11 @@ func TestVerify(t *testing.T) {
 	if err := absent.Verify(t.Context(), nil, false, noMake, report); err == nil || !strings.Contains(err.Error(), "no test ran") {
 		t.Errorf("expected an error for a check without a test\nfound %v", err)
 	}
+	renamed := newToy(t)
+	renamed.Steps[0].Checks[0].Run = "^TestAdd$/^(one|another)$"
+	if err := renamed.Verify(t.Context(), nil, false, noMake, report); err == nil || !strings.Contains(err.Error(), "step 1.1, solved: no test that ran matches") || !strings.Contains(err.Error(), "another") {
+		t.Errorf("expected an error for a check that names a test that does not exist\nfound %v", err)
+	}
 	panicking := newToy(t)
 	panicking.editTests(t, `t.Errorf("expected %d, found %d", sum, got)`, `panic("one is not one")`)
 	if err := panicking.Verify(t.Context(), nil, false, noMake, report); err == nil || !strings.Contains(err.Error(), "step 1.1, before it is solved: a test panics instead of saying what is missing: TestAdd/one:\npanic: one is not one") {
