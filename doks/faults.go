@@ -106,7 +106,7 @@ func (f Fault) check() error {
 	return f.checkKind()
 }
 
-// checkKind rejects a fault that has another kind's fields, or lacks those that its own kind needs.
+// checkKind rejects an unknown kind, and a fault that has another kind's fields or lacks those that its own kind needs.
 func (f Fault) checkKind() error {
 	if !delayable[f.Kind] && !timed[f.Kind] && !plain[f.Kind] {
 		return fmt.Errorf("the kind is %q: choose 429, 500, 502, 503, delay, drop, cut, stuck-delete, lagging-list, lagging-get or end-state", f.Kind)

@@ -28,7 +28,8 @@ type budget struct {
 	limit, remaining int
 	reset            time.Time
 	exceeded         bool
-	// retryAfter is set only if the limit per minute is exceeded: the limit per hour has no Retry-After header.
+	// retryAfter is set only if the limit per minute is exceeded: a client that exceeds the limit per hour gets no
+	// Retry-After header.
 	retryAfter time.Duration
 }
 

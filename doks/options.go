@@ -49,7 +49,8 @@ type Options struct {
 	DeleteTime time.Duration
 	// EndState is the state after provisioning: StateRunning, which is the default, StateDegraded or StateError.
 	EndState State
-	// DeleteState is the state during DeleteTime: StateDeleted, which is the default, StateDeleting or DeleteAtOnce.
+	// DeleteState is the state during DeleteTime: StateDeleted, which is the default, or StateDeleting. DeleteAtOnce
+	// skips DeleteTime.
 	DeleteState State
 
 	// DropletLimit is how many nodes the account may have. A pool with autoscaling counts with its maximum size.

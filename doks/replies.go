@@ -17,7 +17,7 @@ type reply struct {
 	raw  []byte
 	// effective means that the request changed something.
 	effective bool
-	// cluster is the cluster that the request was about, if there is one.
+	// cluster is the cluster to name in the journal; nil means the one in the request's path, if any.
 	cluster *cluster
 	// later makes a reply that takes a while, after the clusters are unlocked.
 	later func(context.Context) reply

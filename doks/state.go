@@ -35,8 +35,8 @@ type cluster struct {
 
 	State   State  `json:"state"`
 	Message string `json:"message,omitempty"`
-	// Due is when the state changes to Next; if Next is "", the cluster is then removed. If Due is zero, the state never
-	// changes by itself.
+	// Due is when the state changes to Next, unless the cluster must wait longer for its plane. If Next is "", the
+	// cluster is removed at that time. If Due is zero, the state never changes by itself.
 	Due  time.Time `json:"due,omitzero"`
 	Next State     `json:"next,omitempty"`
 	// Target is the version to which the cluster is being upgraded.
@@ -79,8 +79,8 @@ type node struct {
 	Name    string `json:"name"`
 	Droplet string `json:"droplet"`
 	State   string `json:"state"`
-	// Due is when the state changes. It is zero while the node waits for its cluster's control plane to run, and once
-	// the node itself is running.
+	// Due is when the state changes, unless the node must wait longer for its plane. Due is zero while the node waits
+	// for its cluster's control plane to run, and once the node itself is running.
 	Due time.Time `json:"due,omitzero"`
 	// InPlane means that the plane has the node; it is used only with planes.
 	InPlane bool      `json:"in_plane,omitempty"`

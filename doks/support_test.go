@@ -101,7 +101,7 @@ func (l *lab) do(method, path, body string) answer {
 	return got
 }
 
-// client returns a godo client, which sends a request only once unless options say otherwise.
+// client returns a godo client, which doesn't retry requests unless options say otherwise.
 func (l *lab) client(options ...godo.ClientOpt) *godo.Client {
 	l.Helper()
 	source := oauth2.StaticTokenSource(&oauth2.Token{AccessToken: fullToken})

@@ -86,7 +86,7 @@ func (k *Kwok) DeleteAll(ctx context.Context) error {
 	return errors.Join(os.RemoveAll(k.dir), k.Close())
 }
 
-// plane returns the control plane with an ID. Its only nodes are those that SetNodes makes.
+// plane returns the control plane with the given ID. Its only nodes are those that SetNodes makes.
 func (k *Kwok) plane(id string) (*controlplane.ControlPlane, error) {
 	return controlplane.Open(filepath.Join(k.dir, id), controlplane.Options{Assets: k.assets, Nodes: -1, Out: k.out})
 }

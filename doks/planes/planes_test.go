@@ -28,7 +28,7 @@ import (
 // limit bounds one test. A control plane starts within seconds, but takes longer under load.
 const limit = 4 * time.Minute
 
-// output is a buffer that can be written and read concurrently.
+// output is a buffer to which several goroutines can write at the same time.
 type output struct {
 	mu      sync.Mutex
 	content bytes.Buffer
@@ -91,7 +91,7 @@ func removeAll(t *testing.T, dir string) {
 	}
 }
 
-// running returns the names of the running programs whose arguments contain a folder.
+// running returns the names of the running programs whose command lines contain the folder's path.
 func running(ctx context.Context, g Gomega, dir string) []string {
 	all, err := process.ProcessesWithContext(ctx)
 	g.Expect(err).NotTo(HaveOccurred())

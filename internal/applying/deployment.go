@@ -40,8 +40,8 @@ func newDeployment(owner *corev1.ConfigMap) *applyappsv1.DeploymentApplyConfigur
 					applycorev1.Container().WithName("page").WithImage(owner.Data["image"])))))
 }
 
-// ensureDeployment creates the Deployment, or applies the operator's fields if any of them differs. If the owner does
-// not control the Deployment, ensureDeployment leaves it alone, and returns an error.
+// ensureDeployment creates the Deployment, or applies the operator's fields if that is necessary (see apply). If the
+// owner does not control the Deployment, ensureDeployment leaves it alone, and returns an error.
 func ensureDeployment(ctx context.Context, c client.Client, owner *corev1.ConfigMap) error {
 	live := &appsv1.Deployment{}
 	err := c.Get(ctx, client.ObjectKeyFromObject(owner), live)

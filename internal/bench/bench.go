@@ -31,7 +31,7 @@ const (
 // Bench measures one checkout on this machine.
 type Bench struct {
 	Repo repo.Repo
-	// Runs is how many times each duration is measured.
+	// Runs is how many times Clusters and Tests measure each duration.
 	Runs int
 	// Out receives the figures, most of them as rows of Markdown tables, and Log the progress.
 	Out, Log io.Writer

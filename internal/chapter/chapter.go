@@ -15,8 +15,8 @@ type Chapter struct {
 	Snippets []Snippet
 }
 
-// Step is a heading of level 1 to 3 with the console fences up to the next such heading.
-// The fences before the first heading form a step without a title.
+// Step is a heading of level 1 to 3 with the blocks up to the next such heading.
+// The blocks before the first heading form a step without a title.
 type Step struct {
 	Line   int
 	Level  int

@@ -23,8 +23,8 @@ const DefaultName = "workshop"
 
 // Cluster is one classroom cluster, which may not exist yet.
 type Cluster interface {
-	// Up gets the cluster running: it creates, repairs or reuses the cluster. If the cluster is the learner's own, Up only
-	// checks that it answers.
+	// Up gets the cluster running: it creates, repairs or reuses the cluster. If the cluster is the learner's own, Up
+	// only checks that it answers, and calls Options.Confirm, if set.
 	Up(ctx context.Context) error
 	// Choose points the link .workshop/kubeconfig at the cluster, unless the cluster is the learner's own. If the
 	// learner has named the cluster and the link points at another one, Choose leaves the link alone: commands for a

@@ -242,7 +242,7 @@ func (k *kind) down(ctx context.Context) error {
 // seconds.
 const removedLooks = 20
 
-// remove deletes all of the cluster's containers and files. Before a docker command was stopped, it may have asked the
+// remove deletes the cluster's containers and files. Before a docker command was stopped, it may have asked the
 // engine for one more container, so remove keeps checking for a while after it finds none.
 func (k *kind) remove(ctx context.Context) error {
 	removal := []string{"delete", "cluster", "--name", k.cluster, "--kubeconfig", k.runner.relative(k.Kubeconfig())}

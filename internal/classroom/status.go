@@ -11,7 +11,7 @@ import (
 	"example.com/operator-workshop/internal/kube"
 )
 
-// answerLimit bounds the wait for one answer of an API server.
+// answerLimit bounds one readiness check of an API server, or all requests for one status together.
 const answerLimit = 5 * time.Second
 
 // describe queries the API server and fills in the status. It uses the certificates in the cluster's kubeconfig.
@@ -24,8 +24,8 @@ func describe(ctx context.Context, status *Status, options Options) {
 	describeServer(ctx, status, client.Server, client.Get)
 }
 
-// describeServer queries the API server and fills in the status. If it can't read the server's version, the state is
-// StateBroken.
+// describeServer queries the API server with get, and fills in the status. If it can't read the server's version, the
+// state is StateBroken.
 func describeServer(ctx context.Context, status *Status, server string, get kube.Get) {
 	limited, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()

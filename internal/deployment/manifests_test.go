@@ -114,7 +114,8 @@ func (i installed) checkPolicies(t *testing.T) {
 		for _, rule := range policy.Spec.Ingress {
 			for _, port := range rule.Ports {
 				open = append(open, port.Port.StrVal)
-				// The API server, which calls webhooks, has no address that a policy could name.
+				// The API server, which calls the webhooks, can be selected only by its address, which differs from cluster
+				// to cluster.
 				g.Expect(rule.From == nil).To(Equal(port.Port.StrVal == "webhook-server"), "NetworkPolicy %s must restrict the clients of each port, except that of the webhooks: found port %s", policy.Name, port.Port.StrVal)
 			}
 		}

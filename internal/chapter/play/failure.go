@@ -27,7 +27,7 @@ type Failure struct {
 
 func (f *Failure) Error() string { return f.Place + ": " + f.Text }
 
-// failure returns the error for a command, with a headline and sections that show what it printed.
+// failure returns the error for a command, with a headline and sections that show, for example, what it printed.
 func (p *playing) failure(command *chapter.Command, headline string, sections ...string) *Failure {
 	return &Failure{
 		Place: fmt.Sprintf("%s:%d", p.chapter.Path, command.Line),

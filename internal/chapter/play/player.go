@@ -38,9 +38,11 @@ type Player struct {
 
 	// Tests set the following fields.
 
-	// typingDelay is the pause after each character typed. 0 means 8 ms, which is quick, but possible to follow.
+	// typingDelay is the pause before each character typed; long commands are typed faster (see typingLimit). 0 means
+	// 8 ms, which is quick, but possible to follow.
 	typingDelay time.Duration
-	// timeout bounds each command, and the wait for a background process to be ready. 0 means 2 minutes.
+	// timeout bounds each command, and the wait for a background process to be ready, in blocks without timeout=. 0 means
+	// 2 minutes.
 	timeout time.Duration
 	// cleanupTimeout bounds all cleanup blocks together if the play ends early. 0 means 1 minute.
 	cleanupTimeout time.Duration

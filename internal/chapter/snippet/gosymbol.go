@@ -48,7 +48,7 @@ func funcName(decl *ast.FuncDecl) string {
 }
 
 // cutSpec returns the declaration of a type, constant or variable. From a group in parentheses, it returns only this
-// declaration or, if the value depends on the place in the group, the whole group.
+// declaration or, if the group's constants depend on their positions, the whole group.
 func cutSpec(decl *ast.GenDecl, name string) (alone *ast.GenDecl, found bool) {
 	for _, spec := range decl.Specs {
 		var names []*ast.Ident
