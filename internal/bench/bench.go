@@ -1,6 +1,6 @@
-// Package bench measures figures for docs/benchmarks.md: how long the tools take to build, how long it takes to start,
-// reset and remove classroom clusters, what they cost while idle, how long the stages' tests take, and what controllers
-// cost under load.
+// Package bench takes the measurements for docs/benchmarks.md: how long the tools take to build, how long it takes to
+// start, reset and remove classroom clusters, what they cost while idle, how long the stages' tests take, and what
+// controllers cost under load.
 package bench
 
 import (

@@ -14,7 +14,7 @@ const (
 	unmarked     = -1
 )
 
-// Failure is the error of a command that did something other than what the chapter shows.
+// Failure is the error when a play fails at a command, for example because the output differs from the chapter's.
 type Failure struct {
 	// Place is the line of the command in the chapter: path:line.
 	Place string

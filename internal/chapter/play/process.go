@@ -27,7 +27,7 @@ type gracePeriods struct {
 }
 
 const (
-	// lastOutput limits how long output is read after the program has ended, in case a child keeps the pipe open.
+	// lastOutput limits how long output is kept after the program has ended, in case a child keeps the pipe open.
 	lastOutput = 200 * time.Millisecond
 )
 
@@ -53,8 +53,8 @@ func startProcess(cmd *exec.Cmd, output *capture) (*process, error) {
 	return p, nil
 }
 
-// read copies the program's output until the program has ended. After that it reads and discards what the children
-// print, so that they don't block on a full pipe.
+// read copies the output until the pipe is closed, or until lastOutput after the program's end. Then it reads and
+// discards what the children print, so that they don't block on a full pipe.
 func (p *process) read(reader *os.File) {
 	defer reader.Close()
 	_, _ = io.Copy(p.output, reader)
