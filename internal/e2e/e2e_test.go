@@ -93,7 +93,7 @@ func TestCommandEndsWithItsChildren(t *testing.T) {
 	g.Expect(time.Since(began)).To(BeNumerically("<", 30*time.Second), "a program that does not end must be killed")
 }
 
-// signal is a writer that calls its function when its text contains the value of at, and then at each further write.
+// signal is a writer that calls seen once text contains at, and again on each further write.
 type signal struct {
 	text strings.Builder
 	at   string

@@ -32,17 +32,18 @@ type Options struct {
 	// Image is the operator's image. If Build is true, the stage's `make docker-build` builds it first.
 	Image string
 	Build bool
-	// With lists the images of other pods in the test. They are loaded into the nodes if docker has them.
+	// With lists the images of other pods in the test. A kind cluster's nodes get those that docker has.
 	With []string
 	// Labels filters the specs.
 	Labels string
 	// Only is "specs" or "chapter". If it is empty, both are run.
 	Only string
-	// Keep leaves the cluster as it is at the end.
+	// If Keep is true, the cluster is not removed, and after a failure, what the specs have made stays in it.
 	Keep bool
 }
 
-// Check returns an error if the options don't fit the stage or the provider. The error says what to change.
+// Check returns an error if the options are invalid, or don't fit the stage or the provider. The error says what to
+// change.
 func (o Options) Check(stage repo.Stage, provider string) error {
 	if info, err := os.Stat(filepath.Join(stage.Dir, "test", "e2e")); stage.Dir == "" || err != nil || !info.IsDir() {
 		return fmt.Errorf("stage %d has no end-to-end tests: stages 2 to 6 have them", stage.Number)
@@ -123,8 +124,8 @@ func (t *StageTest) buildImage(ctx context.Context) error {
 	return t.command(t.Make, "docker-build", "IMG="+t.Image).Run(ctx)
 }
 
-// bringUp brings the cluster up. If the cluster is the learner's own, bringUp makes sure that the test deletes nothing that
-// was in it before.
+// bringUp brings the cluster up. If the cluster is the learner's own and contains something that the chapter would
+// delete, bringUp fails. The specs do the same for what they would delete.
 func (t *StageTest) bringUp(ctx context.Context) (err error) {
 	if t.held, err = t.Up(ctx); err != nil || t.Provider != providers.Current {
 		return err

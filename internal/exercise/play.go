@@ -10,7 +10,7 @@ import (
 	"example.com/operator-workshop/internal/chapter"
 )
 
-// Replace replaces the stage's name with the copy's in the commands of a chapter and their expected output. In the
+// Replace replaces the stage's folder with the copy's in the commands of a chapter and in their expected output. In the
 // section that was solved last, it uses the commands meant for a learner's copy.
 func (c *Copy) Replace(played *chapter.Chapter, solved string) {
 	stage := filepath.Base(c.Dir)

@@ -56,7 +56,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=list;watch;create;patch
 
 // ensureConfigMap creates the ConfigMap, or corrects its text. It leaves all other keys alone. If the ConfigMap exists,
-// but the Greeting does not control it, ensureConfigMap returns errNameTaken.
+// but the Greeting does not control it, the error wraps errNameTaken.
 func (r *Reconciler) ensureConfigMap(ctx context.Context, greeting *Greeting) error {
 	wanted := newConfigMap(greeting)
 	if err := ctrl.SetControllerReference(greeting, wanted, r.Scheme()); err != nil {

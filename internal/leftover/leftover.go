@@ -46,8 +46,8 @@ type Play struct {
 	leash io.Closer
 }
 
-// Begin locks the cluster with this key for a play, and stops the programs that an earlier play left running there. It
-// fails if another play is in progress. Begin starts watchdog, a command that must call Watch, with the play's mark as
+// Begin locks the cluster that key identifies, and stops the programs that an earlier play left running there. It fails
+// if another play is in progress there. Begin starts watchdog, a command that must call Watch, with the play's mark as
 // an additional argument.
 func Begin(ctx context.Context, state, key string, watchdog ...string) (*Play, error) {
 	if err := os.MkdirAll(state, 0o700); err != nil {
