@@ -1,6 +1,6 @@
 // Package form derives the forms of a stage's files: what the files contain when some steps of the exercises are done.
-// In the finished files, comments mark the code that belongs to each step. A form leaves out these marks, and the code of
-// the steps that are not done.
+// In the finished files, comments mark the code that belongs to each step. A form leaves out these marks, and the code
+// of the steps that are not done.
 //
 // In Go:
 //
