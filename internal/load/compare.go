@@ -55,7 +55,7 @@ func (m Measurement) lastLife(ctx context.Context, ground *ground, found *figure
 	return nil
 }
 
-// rest waits for the given time, so that the control plane can finish the work that the previous run has left.
+// rest waits for the given time, so that the control plane can finish the work that the last deletion has left.
 func rest(ctx context.Context, duration time.Duration) error {
 	timer := time.NewTimer(duration)
 	defer timer.Stop()
