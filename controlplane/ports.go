@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"syscall"
 	"time"
 )
 
@@ -81,8 +82,8 @@ func choosePorts(apiServer int) (ports, error) {
 	return chosen, CheckPort(apiServer)
 }
 
-// CheckPort returns an error if the API server can't have the port: ErrPortTaken, or another error if this user may not
-// listen there.
+// CheckPort returns an error if the API server can't have the port: ErrPortTaken, or another error if it isn't another
+// program that prevents it: for example, if this user may not listen there.
 func CheckPort(port int) error { return explainPort(port, listen(port)) }
 
 // explainPort turns an error from listen into one that says what to do.
@@ -90,10 +91,12 @@ func explainPort(port int, err error) error {
 	switch {
 	case err == nil:
 		return nil
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("port %d (kube-apiserver) %w: end that program, or choose another port", port, ErrPortTaken)
 	case errors.Is(err, os.ErrPermission):
 		return fmt.Errorf("your user may not listen on port %d (kube-apiserver): choose a port above 1023", port)
 	}
-	return fmt.Errorf("port %d (kube-apiserver) %w: end that program, or choose another port", port, ErrPortTaken)
+	return fmt.Errorf("listen on port %d (kube-apiserver): %w", port, err)
 }
 
 // keepPorts makes sure that components that aren't running can listen on their ports, and chooses other ports if it must,

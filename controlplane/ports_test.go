@@ -8,11 +8,15 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// The error is made here, because root, who may listen on every port, can't provoke it.
-func TestAPrivilegedPortIsNotCalledTaken(t *testing.T) {
+// The errors are made here, because root, who may listen on every port, can't provoke the first, and the second would
+// also disturb other tests.
+func TestOnlyATakenPortIsCalledTaken(t *testing.T) {
 	g := NewWithT(t)
 	err := explainPort(443, fmt.Errorf("listen tcp 127.0.0.1:443: bind: %w", syscall.EACCES))
 	g.Expect(err).To(MatchError("your user may not listen on port 443 (kube-apiserver): choose a port above 1023"))
+	g.Expect(err).NotTo(MatchError(ErrPortTaken))
+	err = explainPort(6443, fmt.Errorf("listen tcp 127.0.0.1:6443: socket: %w", syscall.EMFILE))
+	g.Expect(err).To(MatchError("listen on port 6443 (kube-apiserver): listen tcp 127.0.0.1:6443: socket: too many open files"))
 	g.Expect(err).NotTo(MatchError(ErrPortTaken))
 }
 

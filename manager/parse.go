@@ -52,9 +52,14 @@ func (o *Options) SetLogger() {
 // which may name any cluster. It uses the cluster that --kubeconfig or $KUBECONFIG names, or else the cluster of the
 // pod in which the process runs.
 func GetConfig(flags *flag.FlagSet) (*rest.Config, error) {
-	given := flags.Lookup(clientconfig.KubeconfigFlagName).Value.String() != "" || os.Getenv(clientcmd.RecommendedConfigPathEnvVar) != ""
-	if _, err := rest.InClusterConfig(); !given && err != nil {
-		return nil, errors.New("no cluster: give --kubeconfig, set KUBECONFIG, or run in a pod")
+	if flags.Lookup(clientconfig.KubeconfigFlagName).Value.String() == "" && os.Getenv(clientcmd.RecommendedConfigPathEnvVar) == "" {
+		_, err := rest.InClusterConfig()
+		if errors.Is(err, rest.ErrNotInCluster) {
+			return nil, errors.New("no cluster: give --kubeconfig, set KUBECONFIG, or run in a pod")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("find the pod's cluster: %w", err)
+		}
 	}
 	config, err := clientconfig.GetConfig()
 	if err != nil {

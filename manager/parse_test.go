@@ -84,6 +84,17 @@ func TestParsePrintsTheVersion(t *testing.T) {
 	g.Expect(output.String()).To(Equal("guestbook-controller v1.2.3 (revision 4ec1fcb)\n"))
 }
 
+func TestGetConfigSaysWhyThePodHasNoCluster(t *testing.T) {
+	g := NewWithT(t)
+	managertest.Isolate(t)
+	t.Setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
+	t.Setenv("KUBERNETES_SERVICE_PORT", "1")
+	_, flags, err := parse(&bytes.Buffer{})
+	g.Expect(err).NotTo(HaveOccurred())
+	_, err = manager.GetConfig(flags)
+	g.Expect(err).To(MatchError(And(ContainSubstring("find the pod's cluster: "), ContainSubstring("serviceaccount/token"))))
+}
+
 func TestGetConfig(t *testing.T) {
 	nonsense := filepath.Join(t.TempDir(), "nonsense")
 	NewWithT(t).Expect(os.WriteFile(nonsense, []byte("not: [a kubeconfig"), 0o600)).To(Succeed())

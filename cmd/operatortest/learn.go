@@ -48,7 +48,11 @@ func newLearnCommand() *cobra.Command {
 }
 
 func runLearn(ctx context.Context, options learnOptions, output io.Writer) error {
-	if _, err := os.Lstat(options.file); !options.force && !errors.Is(err, os.ErrNotExist) {
+	switch _, err := os.Lstat(options.file); {
+	case options.force || errors.Is(err, os.ErrNotExist):
+	case err != nil:
+		return fmt.Errorf("the file of -o: %w", err)
+	default:
 		return fmt.Errorf("%s already exists: overwrite it with --force, or name another file with -o", options.file)
 	}
 	options.Dir = filepath.Dir(options.file)

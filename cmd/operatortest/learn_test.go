@@ -56,6 +56,10 @@ func TestLearn(t *testing.T) {
 
 	err = runLearn(t.Context(), learnShell(file, shell+"greeter.sh"), &output)
 	g.Expect(err).To(MatchError(file + " already exists: overwrite it with --force, or name another file with -o"))
+
+	below := filepath.Join(file, "operatortest.yaml")
+	err = runLearn(t.Context(), learnShell(below, shell+"greeter.sh"), &output)
+	g.Expect(err).To(MatchError("the file of -o: lstat " + below + ": not a directory"))
 }
 
 func TestLearnReportsAnOperatorThatDoesNotWork(t *testing.T) {

@@ -29,7 +29,7 @@ func TestTips(t *testing.T) {
 		`Deployment.apps "a" is invalid: spec.template.metadata.labels: Invalid value: selector does not match template labels`:        "match the labels",
 		`spec.selectableFields: Invalid value: "": may only be set when validations.schema is included`:                                "selectable",
 		"Deployment web has no controller reference to this Foo (with its UID): its owners are []":                                     "your Deployment web exists, but has no owner reference",
-		"Deployment web has no controller reference to this Foo (with its UID): its owners are [{v1 Pod a b <nil>}]":                   "your Deployment web exists and has an owner reference",
+		"Deployment web has no controller reference to this Foo (with its UID): its owners are [{\"kind\":\"Pod\",\"name\":\"a\"}]":    "your Deployment web exists and has an owner reference",
 		"expected the sample to converge\nfound there is no Deployment sample-web yet":                                                 "a Deployment with the name sample-web was not created",
 		"Foo sample is InProgress by kstatus, not Current: Foo generation is 2":                                                        "status says InProgress",
 		`its finalizers are ["example.com/cleanup" "b"]`:                                                                               "waits for example.com/cleanup:",

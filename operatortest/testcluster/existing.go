@@ -2,7 +2,6 @@ package testcluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -29,7 +28,7 @@ func (c *Cluster) startExisting(ctx context.Context) error {
 	}
 	rules := &clientcmd.ClientConfigLoadingRules{Precedence: strings.Split(kubeconfig, string(os.PathListSeparator))}
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
-	if clientcmd.IsEmptyConfig(err) || errors.Is(err, os.ErrNotExist) {
+	if clientcmd.IsEmptyConfig(err) {
 		return fmt.Errorf("%s=%s names no kubeconfig: correct the path, or bring up a cluster first", KubeconfigVariable, kubeconfig)
 	}
 	if err != nil {

@@ -123,7 +123,7 @@ func converted(ctx context.Context, namespace string) error {
 		return fmt.Errorf("create a Password in version v1alpha1: %w", err)
 	}
 	if password.Spec.Length != 31 || *password.Spec.Digits != 7 {
-		return fmt.Errorf("a Password in version v1alpha1 has come back as %+v", password.Spec)
+		return fmt.Errorf("a Password in version v1alpha1 has come back with the length %d and %d digits", password.Spec.Length, *password.Spec.Digits)
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"example.com/operator-workshop/operatortest"
+	"example.com/operator-workshop/operatortest/internal/specgen"
 )
 
 // Child returns a declared child, or nil if the resource should have none. It returns an error if the child does not
@@ -40,10 +41,19 @@ func (t *Trial) Child(ctx context.Context, declared operatortest.Child, resource
 		return child, nil
 	}
 	if !t.needsOwner(declared) {
-		return nil, fmt.Errorf("%s %s belongs to someone else: its owners are %v", child.GetKind(), name, child.GetOwnerReferences())
+		return nil, fmt.Errorf("%s %s belongs to someone else: its owners are %s", child.GetKind(), name, ownersOf(child))
 	}
-	return nil, fmt.Errorf("%s %s has no controller reference to this %s (with its UID): its owners are %v (if that is on purpose, see Child.Unowned and Child.Retained)",
-		child.GetKind(), name, resource.GetKind(), child.GetOwnerReferences())
+	return nil, fmt.Errorf("%s %s has no controller reference to this %s (with its UID): its owners are %s (if that is on purpose, see Child.Unowned and Child.Retained)",
+		child.GetKind(), name, resource.GetKind(), ownersOf(child))
+}
+
+// ownersOf formats a child's owner references for readers, as JSON.
+func ownersOf(child *unstructured.Unstructured) string {
+	references := child.GetOwnerReferences()
+	if len(references) == 0 {
+		return "[]"
+	}
+	return specgen.OneLine(references)
 }
 
 // named returns an object with the kind and the name of a declared child, and without any content.
