@@ -14,7 +14,7 @@ import (
 	cachev1alpha1 "example.com/operator-workshop/04-operatorsdk-memcached/api/v1alpha1"
 )
 
-// Reasons of the Events that announce a deletion.
+// Reasons of the Events about the deletion of a Memcached.
 const (
 	eventStopping = "Stopping"
 	eventStopped  = "Stopped"

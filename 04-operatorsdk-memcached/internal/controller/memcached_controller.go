@@ -41,7 +41,7 @@ type MemcachedReconciler struct {
 	Recorder  events.EventRecorder
 	// Image is the image of a Memcached whose spec names none.
 	Image string
-	// Now is the clock: time.Now, except in tests.
+	// Now is the clock: time.Now, except in unit tests.
 	Now func() time.Time
 }
 

@@ -26,7 +26,7 @@ func needSimulatedPods() {
 	}
 }
 
-// waitForPods waits until this many pods are running, and returns them.
+// waitForPods waits until the Memcached has exactly this many pods, all running, and returns them.
 func waitForPods(ctx context.Context, memcached *cachev1alpha1.Memcached, count int) []corev1.Pod {
 	GinkgoHelper()
 	var pods []corev1.Pod

@@ -43,8 +43,8 @@ func newStatus(memcached *cachev1alpha1.Memcached, observed observation) *cachev
 	return status
 }
 
-// refusedStatus returns the status of a Memcached whose deletion the API server refuses. Everything but the condition
-// Degraded stays as it was before the deletion.
+// refusedStatus returns the status of a Memcached that can't go away, because the API server refuses a request that
+// finalize makes. Everything but the condition Degraded stays as it was before the deletion.
 func refusedStatus(memcached *cachev1alpha1.Memcached, problem *explanation) *cachev1alpha1.MemcachedStatus {
 	status := memcached.Status.DeepCopy()
 	condition := newCondition(cachev1alpha1.ConditionDegraded, true, problem.reason, problem.message)

@@ -19,8 +19,8 @@ const (
 // Go must write a spec exactly as it has read it. The defaulting webhook answers with the difference between the object
 // that it has received and the object as Go writes it, so anything that Go adds, drops or reformats would change what
 // the author wrote. For this reason, Go leaves out all unset fields, even required ones. A required number that may be
-// 0 is a pointer, because Go would write 0 for a missing int32. A duration is a string, because a metav1.Duration turns
-// 720h into 720h0m0s.
+// 0 is a pointer, because an int32 can't tell a 0 from a missing number. A duration is a string, because a
+// metav1.Duration turns 720h into 720h0m0s.
 
 // PasswordSpec describes the password, and names the Secret that holds it.
 type PasswordSpec struct {

@@ -24,8 +24,8 @@ import (
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch
 
 // ensureSecret creates the Secret, or patches it if it differs. It returns the Password's own Secret, or nil if the
-// Password has none, its Secret is being deleted, or spec.secretName is invalid. If something blocks the Password,
-// ensureSecret also returns a blockedError.
+// Password has none, its Secret is being deleted, or spec.secretName is invalid or taken. If something blocks the
+// Password, ensureSecret also returns a blockedError.
 //
 //workshop:step 5.2a
 func (r *PasswordReconciler) ensureSecret(ctx context.Context, password *secretv1.Password) (*corev1.Secret, error) {
