@@ -77,8 +77,8 @@ func eventually(ctx context.Context, what func(context.Context) string) AsyncAss
 	return Eventually(what).WithContext(ctx).WithTimeout(faultTimeout).WithPolling(polling)
 }
 
-// callFailed adds the prefix that the API server puts before the reason why a call failed. If the answer was invalid,
-// the API server adds no prefix.
+// callFailed adds the prefix that the API server puts before the reason why a call failed. A reason that begins with
+// "received invalid" gets no prefix.
 func callFailed(reason string) string {
 	if regexp.MustCompile(`^received invalid`).MatchString(reason) {
 		return reason

@@ -76,7 +76,8 @@ func (o *Options) AddFlags(flags *flag.FlagSet) {
 	flags.StringVar(&o.KeyName, "webhook-cert-key", o.KeyName, "`file` name of the certificate's key")
 }
 
-// Validate checks that the options fit together. Its error names the flag or the environment variable to change.
+// Validate checks that the options are valid and fit together. Its error names the flag or the environment variable to
+// change.
 func (o *Options) Validate() error {
 	if !o.Enabled {
 		return nil

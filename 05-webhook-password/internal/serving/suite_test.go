@@ -43,7 +43,7 @@ const (
 
 var (
 	scheme = newScheme()
-	// Scheme is not set, because the test kit would then set spec.conversion of the CRD, which the tests do themselves.
+	// Without a Scheme, the test kit sets up no conversion webhook for the CRD: the tests set spec.conversion themselves.
 	cluster = &testcluster.Cluster{CRDs: []string{"../../config/crd/bases"}}
 	// api reads and writes as an administrator, in both versions.
 	api client.Client
@@ -123,7 +123,7 @@ func (p *process) start(ctx context.Context, server ctrlwebhook.Server, setup fu
 		HealthProbeBindAddress: p.health,
 		WebhookServer:          server,
 		Controller:             config.Controller{SkipNameValidation: new(true)},
-		// These two options are the same as in the operator.
+		// ByObject and EnableReadYourWritesConsistency are as in an operator that watches all namespaces.
 		Cache:  cache.Options{ByObject: controller.CacheByObject()},
 		Client: client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}},
 	})

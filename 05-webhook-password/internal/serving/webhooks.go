@@ -1,7 +1,7 @@
 // Package serving serves webhooks. It decides which certificate they use, and how the API server learns of its CA.
 //
 // The API server calls webhooks over TLS only, and trusts the CA in caBundle, a field beside the webhook's address.
-// There are three ways to make a certificate and to write its CA into caBundle:
+// The package supports three ways to make a certificate and to write its CA into caBundle:
 //
 //   - The package localwebhook does both, for an operator on your own machine.
 //   - The library cert-controller does both, with a Secret in the cluster: see [Rotated].

@@ -12,7 +12,7 @@ import (
 	secretv1alpha1 "example.com/operator-workshop/05-webhook-password/api/v1alpha1"
 )
 
-// No admission applies in the namespace byNone, so only the conversion changes the objects.
+// No admission applies in the namespace byNone, so only the conversion and the schema's defaults change the objects.
 var _ = Describe("the conversion of a Password", func() {
 	It("turns v1alpha1 into v1", func(ctx SpecContext) {
 		created := alpha("from-alpha", 24, 4, 2, alphaOnce, alphaLower)
@@ -84,7 +84,8 @@ var _ = Describe("the conversion of a Password", func() {
 		Expect(hub.Spec.SecretName).To(Equal("login"))
 	}, SpecTimeout(waitTimeout))
 
-	// The API server writes an unchanged object only if it is stored in a version other than the storage version.
+	// Even an update that changes nothing makes the API server write an object, if the object is stored in a version other
+	// than the storage version.
 	It("lets an update that changes nothing move an object to the storage version", func(ctx SpecContext) {
 		hub := password("migrated", secretName("login"), policy(24, 4, 2), rotation)
 		hub.Namespace = byNone

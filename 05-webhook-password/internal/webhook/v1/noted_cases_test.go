@@ -10,7 +10,7 @@ import (
 )
 
 // notedCases returns requests in v1alpha1 with a spec of v1 in the annotation in which the conversion keeps it. No
-// schema checks that spec, so only admission can check it against the bounds of v1.
+// schema checks that spec, so only admission can refuse it if it is invalid.
 func notedCases() map[string]admissionCase {
 	noted := func(name string, changes ...change) *secretv1alpha1.Password {
 		return alpha(name, 20, 5, 0, note(changes...))

@@ -52,8 +52,8 @@ type reviewedCharacters struct {
 }
 
 // mayAllow reports whether a webhook may let a request pass. It knows neither the rules for a rotation nor those for
-// the name in a new Password. A request with a content type other than JSON may not pass. Any other request that the
-// API server would never send may pass, because the answer has no effect.
+// the name in a new Password. A request with a content type other than application/json may not pass. Any other request
+// that the API server would never send may pass, because the answer has no effect.
 func mayAllow(contentType string, body []byte, validating bool) bool {
 	if contentType != "application/json" {
 		return false

@@ -49,8 +49,8 @@ func (*PasswordCustomDefaulter) Default(_ context.Context, password *secretv1.Pa
 	return nil
 }
 
-// failurePolicy=fail: without an answer, the request is refused, so no invalid spec gets in while the server is down.
-// sideEffects=None lets the API server call the webhook in a dry run, too.
+// failurePolicy=fail: without a usable answer, the request is refused, so no invalid spec gets in while the server is
+// down. sideEffects=None lets the API server call the webhook in a dry run, too.
 //
 // +kubebuilder:webhook:path=/validate-secret-example-com-v1-password,mutating=false,failurePolicy=fail,sideEffects=None,groups=secret.example.com,resources=passwords,verbs=create;update;delete,versions=v1,name=vpassword-v1.kb.io,admissionReviewVersions=v1,matchPolicy=Equivalent,timeoutSeconds=5
 
