@@ -59,7 +59,7 @@ func teamOf(namespace string) string {
 	return uuid.NewSHA1(uuid.NameSpaceDNS, []byte(namespace)).String()
 }
 
-// of returns the account of a namespace, and creates it on the first call.
+// of returns the account of a namespace, and creates it if it doesn't exist yet.
 func (a *accounts) of(namespace string) *doks.Emulator {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -113,8 +113,8 @@ func (a *accounts) ServeHTTP(writer http.ResponseWriter, request *http.Request) 
 	a.of(namespace).ServeHTTP(writer, request)
 }
 
-// answer passes requests to a function first, until restore is called. If the function returns false, the emulator
-// handles the request.
+// answer lets a function handle the requests to a namespace's account, until restore is called. If the function returns
+// false, the emulator handles the request.
 func (a *accounts) answer(namespace string, answer func(http.ResponseWriter, *http.Request) bool) (restore func()) {
 	set := func(answer func(http.ResponseWriter, *http.Request) bool) {
 		a.mu.Lock()

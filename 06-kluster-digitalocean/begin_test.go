@@ -153,7 +153,7 @@ func TestConnect(t *testing.T) {
 		account teller
 		// recorded is the account on record, or "" if there is none.
 		recorded string
-		// wantAnother means that the token belongs to a different account.
+		// wantAnother means that connect must report that the token belongs to another account.
 		wantAnother bool
 	}{
 		"no account is on record":      {account: teller{identity: "acme"}},

@@ -25,7 +25,7 @@ import (
 const (
 	// queueName is the name of the queue in its metrics.
 	queueName = "kluster"
-	// lastRetry is the longest wait after a failure. After its n-th failure in a row, a Kluster waits
+	// lastRetry limits the wait after errors that are not terminal. After the n-th in a row, a Kluster waits
 	// options.firstRetry * 2^(n-1), but at most lastRetry.
 	lastRetry = 30 * time.Second
 	// cacheTimeout bounds how long the caches may take to fill. Without permission to list, they never fill.

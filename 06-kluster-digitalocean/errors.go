@@ -22,7 +22,8 @@ import (
 //	blockedError, transient        immediately                            with backoff
 //	any other: the API server's    never                                  with backoff; if isExpected, without an error in the log
 
-// blockedError says what keeps the cluster from matching the spec. The condition Ready gets its reason and message.
+// blockedError says why the operator can't make the cluster match the spec, or can't finish a deletion. The condition
+// Ready gets its reason and message.
 type blockedError struct {
 	reason, message string
 	// credentials is true if the token is the problem.
@@ -109,7 +110,8 @@ func cloudError(err error) error {
 }
 
 // isExpected reports whether the error is part of normal operation: the cache lags behind, another client was faster,
-// or a request waits for the cloud's rate limit. The operator retries, and logs such an error only with -v=4.
+// or a request was not sent because the cloud had asked for a pause. The operator retries, and logs such an error only
+// with -v=4.
 func isExpected(err error) bool {
 	if _, limited := errors.AsType[*rateLimitedError](err); limited {
 		return true

@@ -160,15 +160,16 @@ func newKubeconfigSecret(kluster *klusterv1alpha1.Kluster, kubeconfig cloud.Kube
 	}
 }
 
-// controllerReference makes the Kluster the Secret's controller. It doesn't set blockOwnerDeletion, because some
-// clusters, such as OpenShift, then require permission to change the owner's finalizers.
+// controllerReference returns the owner reference that makes the Kluster the Secret's controller. It doesn't set
+// blockOwnerDeletion, because that requires permission to change the owner's finalizers in some clusters, such as those
+// of OpenShift.
 func controllerReference(kluster *klusterv1alpha1.Kluster) metav1.OwnerReference {
 	reference := *metav1.NewControllerRef(kluster, klusterKind)
 	reference.BlockOwnerDeletion = nil
 	return reference
 }
 
-// ownedFields returns the fields that an apply sends to the Secret found, with the values of the Secret wanted. Each
+// ownedFields returns what an apply sends to give our fields in the Secret found the values of the Secret wanted. Each
 // apply must contain all of our fields: the API server removes those that we applied before and now leave out. The
 // resource version makes the API server refuse an apply that is based on a stale copy. Without the UID, the API server
 // would create a Secret without an owner if the existing one were deleted in the meantime.

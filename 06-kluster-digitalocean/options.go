@@ -65,7 +65,7 @@ func defaultOptions() options {
 	}
 }
 
-// validate returns an error that names the flag to change.
+// validate returns nil if the options are valid, and otherwise an error that names the flag, or the flags, to check.
 func (o options) validate() error {
 	switch {
 	case o.workers < 1:

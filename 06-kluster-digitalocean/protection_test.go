@@ -209,7 +209,8 @@ func dieAfterRelease() func(http.RoundTripper) http.RoundTripper {
 // objects have finalizers, so the last spec checks whether the namespace is gone.
 var terminating string
 
-// terminateNamespace creates and deletes that namespace.
+// terminateNamespace creates the namespace, waits until the cluster of its Kluster is running, and deletes the
+// namespace.
 func terminateNamespace(ctx context.Context) {
 	GinkgoHelper()
 	terminating = newNamespace(ctx)

@@ -190,8 +190,9 @@ func newCondition(kind string, status metav1.ConditionStatus, reason, message st
 
 // +kubebuilder:rbac:groups=inspirit941.dev,resources=klusters/status,verbs=update
 
-// updateStatus writes the status if it differs from the current one, and emits an event if Ready has changed. The copy
-// contains the resource version, so the API server refuses a status that was computed from a stale Kluster.
+// updateStatus writes the status if it differs from the current one, and emits an event if Ready has changed. The
+// request contains the Kluster's resource version, so the API server refuses a status that was computed from a stale
+// Kluster.
 //
 //workshop:step 6.11c
 func (c *controller) updateStatus(ctx context.Context, kluster *klusterv1alpha1.Kluster, status *klusterv1alpha1.KlusterStatus) error {

@@ -24,7 +24,8 @@ import (
 )
 
 const (
-	// specTimeout bounds each spec, except for two longer ones. Most specs take less than two seconds.
+	// specTimeout bounds each of this stage's own specs, except for two longer ones. Most of them take less than two
+	// seconds.
 	specTimeout = 30 * time.Second
 	// convergeTimeout bounds how long the operator and the cloud may take for one change.
 	convergeTimeout = 15 * time.Second

@@ -16,7 +16,7 @@ import (
 const (
 	// namespace is where the operator runs.
 	namespace = "password-operator-system"
-	// passwordNamespace is the namespace of the tests' Passwords.
+	// passwordNamespace contains the tests' Passwords, except the one in protectedNamespace.
 	passwordNamespace = "password-e2e"
 )
 

@@ -23,7 +23,8 @@ var _ = Describe("the operator with cert-manager", Label("cert-manager"), Ordere
 })
 
 // describeOperator defines the specs for one way to deploy. They build on each other, and follow the operator from its
-// installation to its removal. spoil damages the webhooks' certificate so that it must be replaced.
+// installation to its removal. spoil deletes the webhooks' certificate, or replaces it with an expired one, so that it
+// must be renewed.
 func describeOperator(operator incluster.Operator, spoil func(context.Context)) {
 	incluster.DescribeArrival(operator)
 

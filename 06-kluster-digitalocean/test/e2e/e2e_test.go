@@ -62,7 +62,7 @@ var _ = Describe("the operator", Ordered, func() {
 	}, SpecTimeout(incluster.Timeout))
 })
 
-// progress returns the state of the interrupted Kluster's cluster, as the cloud reports it.
+// progress returns the cluster's state from the status of the interrupted Kluster.
 func progress(ctx context.Context) string {
 	GinkgoHelper()
 	return incluster.Field(ctx, klusterNamespace, "kluster/interrupted", "{.status.progress}")

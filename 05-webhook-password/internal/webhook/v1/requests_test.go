@@ -158,7 +158,7 @@ func (*warnings) collect(ctx context.Context) (context.Context, func() []string)
 	}
 }
 
-// strictDecoder refuses unknown and duplicate fields.
+// strictDecoder returns a decoder that refuses unknown and duplicate fields.
 func strictDecoder(scheme *runtime.Scheme) runtime.Decoder {
 	return serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer()
 }

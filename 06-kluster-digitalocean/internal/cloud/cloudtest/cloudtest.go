@@ -31,7 +31,8 @@ type World struct {
 	Spec cloud.Spec
 	// OtherSize is another machine size that the cloud has.
 	OtherSize string
-	// Minor is the minor version of Spec. Newer is the slug of a version to which the cloud can upgrade Spec's.
+	// Minor is the minor version to which Spec's version belongs. Newer is the slug of a version to which the cloud can
+	// upgrade Spec's.
 	Minor, Newer string
 	// Refused is a spec that the cloud never accepts.
 	Refused cloud.Spec

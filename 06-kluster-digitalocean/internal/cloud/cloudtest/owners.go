@@ -69,7 +69,7 @@ func testLag(t *testing.T, world World) {
 	g.Expect(found).To(gomega.HaveValue(gomega.HaveField("ID", made.ID)))
 }
 
-// The tag decides which Kluster owns a cluster.
+// The owner tags decide which Kluster owns a cluster.
 func testRetag(t *testing.T, world World) {
 	g := gomega.NewWithT(t)
 	made := world.create(t)
