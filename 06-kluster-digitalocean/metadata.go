@@ -18,9 +18,9 @@ import (
 	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
 )
 
-// The Kluster's metadata contains everything that must not get lost, because backups and migrations to another cluster
-// keep metadata. The status contains copies of the cluster's ID and account, in case someone overwrites the Kluster
-// with a manifest that lacks the annotations.
+// The Kluster's metadata contains everything that must not get lost, because tools for backup and migration keep
+// metadata, but usually not the status. The status contains copies of the cluster's ID and account, in case someone
+// overwrites the Kluster with a manifest that lacks the annotations.
 
 // externalName returns the ID of the Kluster's cluster, or "" if none is recorded. The annotation takes precedence,
 // because the operator writes it first.

@@ -71,8 +71,8 @@ func TestWebhookAndSchemaAgreeOnBounds(t *testing.T) {
 	}
 }
 
-// TestEveryClassHasCases fails if a class of the schema lacks an accepted or a refused case. These cases are also
-// the only tests that notice if the policies in config/policies lack a class.
+// TestEveryClassHasCases fails if a class of the schema lacks an accepted or a refused case. For a new class, these
+// cases are also the only tests that notice if the policies in config/policies lack it.
 func TestEveryClassHasCases(t *testing.T) {
 	for _, class := range classesOf(NewWithT(t)) {
 		var passes, refused bool

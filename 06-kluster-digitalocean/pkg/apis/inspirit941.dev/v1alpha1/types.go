@@ -282,7 +282,7 @@ type Autoscale struct {
 	MaxNodes int32 `json:"maxNodes"`
 }
 
-// KlusterStatus is what the operator found in the cloud.
+// KlusterStatus is the observed state of a Kluster and of its cluster.
 type KlusterStatus struct {
 	// KlusterID is the cluster's ID in the cloud, a copy of the annotation inspirit941.dev/external-name.
 	// +optional

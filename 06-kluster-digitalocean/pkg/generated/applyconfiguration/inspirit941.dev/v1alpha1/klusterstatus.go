@@ -11,7 +11,7 @@ import (
 // KlusterStatusApplyConfiguration represents a declarative configuration of the KlusterStatus type for use
 // with apply.
 //
-// KlusterStatus is what the operator found in the cloud.
+// KlusterStatus is the observed state of a Kluster and of its cluster.
 type KlusterStatusApplyConfiguration struct {
 	// KlusterID is the cluster's ID in the cloud, a copy of the annotation inspirit941.dev/external-name.
 	KlusterID *string `json:"klusterID,omitempty"`
