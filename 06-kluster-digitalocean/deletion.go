@@ -43,7 +43,7 @@ func (c *controller) delete(ctx context.Context, kluster *klusterv1alpha1.Kluste
 	return result{klusterv1alpha1.ReasonDeleting, fmt.Sprintf("the cloud is removing cluster %s", cluster.ID), c.options.pollInterval}, nil
 }
 
-// isFinished reports whether a Kluster that is being deleted needs no more requests to the cloud: its cluster will be
+// isFinished reports whether the Kluster is being deleted and needs no more requests to the cloud: its cluster will be
 // kept, is gone, or was never requested. If someone has removed the annotations, the finalizer on the token's Secret
 // still shows that there may be a cluster.
 //

@@ -205,7 +205,8 @@ func (c *controller) create(ctx context.Context, kluster *klusterv1alpha1.Kluste
 	return result{}, c.recordExternalName(ctx, kluster, cluster.ID)
 }
 
-// inProgress returns the result for a cluster that the cloud is creating, upgrading or deleting, or could not create.
+// inProgress returns the result or the error for a cluster that the cloud is creating, upgrading or deleting, or could
+// not create.
 //
 //workshop:step 6.10a
 func (c *controller) inProgress(cluster *cloud.Cluster) (result, error) {
