@@ -80,7 +80,7 @@ func ignoreDryRuns(action clienttesting.Action) (bool, runtime.Object, error) {
 	return len(create.CreateOptions.DryRun) > 0, create.GetObject(), nil
 }
 
-// metadataOf returns a metadata client for the Secrets in the given client.
+// metadataOf returns a fake metadata client that lists the given client's Secrets.
 func metadataOf(kube *kubefake.Clientset) *metadatafake.FakeMetadataClient {
 	scheme := metadatafake.NewTestScheme()
 	_ = metav1.AddMetaToScheme(scheme) // this fails only if a type is registered twice
@@ -130,7 +130,7 @@ func (r *trial) live(t *testing.T) *klusterv1alpha1.Kluster {
 	return kluster
 }
 
-// change edits the Kluster on the API server. The fake accepts changes that a real API server would ignore, such as a
+// change edits the Kluster on the API server. The fake accepts changes that a real API server would reject, such as a
 // new deletion timestamp.
 func (r *trial) change(t *testing.T, edit func(*klusterv1alpha1.Kluster)) {
 	t.Helper()

@@ -40,7 +40,7 @@ func readFolder(t *testing.T, dir string) map[string]string {
 	return contents
 }
 
-// gadgetVersion is the ClusterServiceVersion that run makes from gadgetManifests.
+// gadgetVersion contains the fields of the Gadget operator's ClusterServiceVersion that the tests read.
 type gadgetVersion struct {
 	Metadata map[string]any
 	Spec     map[string]any

@@ -11,7 +11,7 @@ import (
 
 func TestManifestsThatMakeNoBundle(t *testing.T) {
 	tests := map[string]struct {
-		// old is replaced by new, once, in testdata/manifests.yaml.
+		// The input is testdata/manifests.yaml, with the first occurrence of old replaced by new.
 		old, new string
 		want     string
 	}{

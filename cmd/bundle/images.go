@@ -65,7 +65,7 @@ func (m *manifests) containers() ([]corev1.Container, error) {
 	return slices.Concat(pod.Containers, pod.InitContainers), nil
 }
 
-// isPinned reports whether the image has a digest, or a tag other than latest.
+// isPinned reports whether the image has a SHA-256 digest or, if it has no digest, a tag other than latest.
 func isPinned(image string) bool {
 	if _, digest, found := strings.Cut(image, "@"); found {
 		return strings.HasPrefix(digest, "sha256:")

@@ -7,7 +7,8 @@ import (
 )
 
 // The labels of the bundle's image say which folder contains what, and name the package and its channels.
-// metadata/annotations.yaml repeats them for users who have the folder but no image.
+// metadata/annotations.yaml repeats them, and OLM goes by that file if the two differ. The labels let tools see what
+// the image is without downloading its content.
 const (
 	bundleLabel    = "operators.operatorframework.io.bundle."
 	scorecardLabel = "operators.operatorframework.io.test."

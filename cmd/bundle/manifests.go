@@ -126,7 +126,7 @@ func (m *manifests) add(object *unstructured.Unstructured) (bool, error) {
 	return true, nil
 }
 
-// setOnly sets a field for an object of a kind that a bundle may contain only once.
+// setOnly sets a field to an object of a kind of which the input may contain only one. A second one is an error.
 func setOnly(place **unstructured.Unstructured, object *unstructured.Unstructured) error {
 	if *place != nil {
 		return fmt.Errorf("there are two objects of kind %s, %s and %s: a bundle has one", object.GetKind(), (*place).GetName(), object.GetName())

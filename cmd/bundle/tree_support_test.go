@@ -104,7 +104,7 @@ func makeVariable(t *testing.T, name string) string {
 	return string(match[1])
 }
 
-// buildManifests returns the manifests that `make bundle` reads.
+// buildManifests returns the manifests from which `make bundle` makes the bundle.
 func buildManifests(t *testing.T) string {
 	t.Helper()
 	g := NewWithT(t)

@@ -80,7 +80,7 @@ func serveKwok(ctx context.Context, chosen flags, listener net.Listener, output 
 			err = errors.Join(err, kwok.Close())
 			return
 		}
-		// The context has ended, but the control planes must still be removed.
+		// The control planes must be removed even if the context has ended.
 		cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopLimit)
 		defer cancel()
 		err = errors.Join(err, kwok.DeleteAll(cleanup))

@@ -70,7 +70,7 @@ func (p *program) end() {
 	p.ended = nil
 }
 
-// ask makes a request about the clusters and returns its status.
+// ask sends a request to the path of the clusters, and returns the response's status code.
 func (p *program) ask(method, body string) int {
 	request, err := http.NewRequest(method, p.url+"/v2/kubernetes/clusters", strings.NewReader(body))
 	p.Expect(err).NotTo(HaveOccurred())

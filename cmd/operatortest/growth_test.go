@@ -37,8 +37,8 @@ func TestGrowthOfAProcess(t *testing.T) {
 	})
 }
 
-// leakyExample makes a copy of the example that leaks a process at each write. It returns the path of the copy's
-// operatortest.yaml.
+// leakyExample copies the example, and changes the copy so that it leaks a process at each write. It returns the path
+// of the copy's operatortest.yaml.
 func leakyExample(t *testing.T) string {
 	t.Helper()
 	g := NewWithT(t)
