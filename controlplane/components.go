@@ -125,7 +125,7 @@ func (c *ControlPlane) controller(keys pki, component string, port int) []string
 
 func (c *ControlPlane) controllerManager(r record, keys pki) []string {
 	return append(c.controller(keys, "kube-controller-manager", r.Ports.ControllerManager),
-		// As in other clusters, each controller has its own service account, so that admission rules can tell controllers
+		// As in kubeadm's clusters, each controller has its own service account, so that admission rules can tell controllers
 		// from people.
 		"--use-service-account-credentials=true",
 		// The controller manager publishes this certificate in every namespace, in the ConfigMap kube-root-ca.crt, which pods

@@ -4,8 +4,8 @@
 // example starts a control plane in about ten lines.
 //
 // [Start] makes a control plane that ends when the process does, even if the process is killed. To get one that keeps
-// running and stores its data in a folder, as classroom clusters do, call [Open]. You can call the methods of its result
-// in any state, from several processes, and after any interruption: like a reconciler, each method compares what exists
+// running and stores its data in a folder, as classroom clusters do, call [Open]. You can call the methods of its
+// result from several processes, and after any interruption: like a reconciler, [ControlPlane.Up] compares what exists
 // with what should exist, and changes only what differs.
 //
 // # Security

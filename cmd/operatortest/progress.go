@@ -17,8 +17,8 @@ import (
 // shared is shown in place of a behaviour's name for trials whose results several behaviours use.
 const shared = "(shared)"
 
-// progress prints a line for each behaviour that has ended. On a terminal, the lines below these count the
-// trials of the other behaviours.
+// progress prints a line for each behaviour that has ended. On a terminal, the lines below these count the trials of
+// each behaviour that is being tried, and of all behaviours together.
 type progress struct {
 	table *tabwriter.Writer
 	// output is the terminal. It is nil if the output is not a terminal.

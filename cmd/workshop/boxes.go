@@ -10,7 +10,6 @@ import (
 	"example.com/operator-workshop/internal/exercise"
 )
 
-// stagesWithExercises returns the stages that have exercises.
 func (a *app) stagesWithExercises() (found []*exercise.Stage, err error) {
 	stages, err := a.repo.Stages()
 	if err != nil {

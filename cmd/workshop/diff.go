@@ -12,7 +12,7 @@ import (
 	"example.com/operator-workshop/internal/exercise"
 )
 
-// diff shows what the solution would change in the copy.
+// diff shows what the solution of a step would change in the copy.
 func (a *app) diff(ctx context.Context, out io.Writer, own *exercise.Copy, id string) error {
 	names, solved, err := own.Compare(id)
 	if err != nil {

@@ -28,7 +28,7 @@ type app struct {
 	// program is the path of this program, which also serves as watchdog and keeper. If it is empty, as in tests, the
 	// control plane of the exercises' checks ends with the check that started it.
 	program string
-	// yes answers the question asked before the learner's own cluster is changed.
+	// yes skips the question that is otherwise asked before the learner's own cluster is changed.
 	yes bool
 	// confirm asks that question; commands that don't change such a cluster leave it nil.
 	confirm func(ctx context.Context, question string) error
@@ -163,7 +163,7 @@ func (a *app) upToInstall(cmd *cobra.Command) (classroom.Cluster, error) {
 	return cluster, a.upAndChoose(cmd.Context(), cmd.OutOrStdout(), cluster)
 }
 
-// upAndChoose brings up a cluster that the learner then works with.
+// upAndChoose brings up a cluster, and then points .workshop/kubeconfig at it where classroom.Cluster's Choose permits.
 func (a *app) upAndChoose(ctx context.Context, out io.Writer, cluster classroom.Cluster) error {
 	if err := a.up(ctx, out, cluster); err != nil {
 		return err

@@ -148,14 +148,14 @@ type part struct {
 	steps []string
 	// cost estimates how long the part takes, compared with other parts.
 	cost int
-	// verified is how many steps were verified. The others were only solved, because they had been verified before.
+	// verified counts the steps that were verified, not those that were only solved (see Stage.Verify).
 	verified int
 	err      error
 }
 
-// halves divides a stage's steps into two parts that take about the same time. If the second would be empty, as for a
-// stage with one step, halves returns only the first. A step whose checks run specs, which need a control plane, takes
-// about three times as long as another.
+// halves divides a stage's steps into two parts that take about the same time. If the second would be empty, halves
+// returns only the first. A step whose checks run specs, which need a control plane, takes about three times as long as
+// another.
 func halves(stage *exercise.Stage) []*part {
 	total, costs := 0, make([]int, len(stage.Steps))
 	for i, step := range stage.Steps {
@@ -187,8 +187,8 @@ func (p *part) verify(ctx context.Context, remember bool, run func(dir string, t
 	})
 }
 
-// finish says what was verified. If all parts have succeeded and contain all steps, it also records that, and verifies
-// the breaks if wanted.
+// finish returns the parts' errors or, if there are none, says how many steps were verified. If all is true, which
+// means that the parts contain all steps, it also records this success, and verifies the breaks if wanted.
 func (s *staleStage) finish(ctx context.Context, all, breaks bool, run func(dir string, targets ...string) error, say func(format string, args ...any)) error {
 	verified := 0
 	var problems []error

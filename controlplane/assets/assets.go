@@ -15,9 +15,10 @@ import (
 	"example.com/operator-workshop/internal/toolchain"
 )
 
-// Build compiles the programs with the local Go toolchain and returns their folder, which controlplane.FindAssets finds
-// from then on. The first call downloads the pinned modules, verifies their checksums, and takes several minutes. Later
-// calls find the programs already built. Progress is written to out.
+// Build compiles the programs with the local Go toolchain and returns their folder. From then on,
+// controlplane.FindAssets returns the same folder outside a checkout, unless KUBEBUILDER_ASSETS is set. The first call
+// downloads the pinned modules, verifies their checksums, and takes several minutes. Later calls find the programs
+// already built. Progress is written to out.
 func Build(ctx context.Context, out io.Writer) (string, error) {
 	dir, err := pins.Dir()
 	if err != nil {
