@@ -193,7 +193,7 @@ func TestUpAfterAKillAtAnyMoment(t *testing.T) {
 	plane, _ := open(t, dir, controlplane.Options{})
 	there := func(name string) func() bool { return func() bool { return exists(dir, name) } }
 	gone := func(name string) func() bool { return func() bool { return !exists(dir, name) } }
-	// newer and older return conditions: a file of the next generation exists, or the generation in use now is gone.
+	// newer's condition is that a file of the next generation exists, and older's that the generation in use now is gone.
 	newer := func(prefix, file string) func() bool {
 		current := generation(dir, prefix)
 		return func() bool { return exists(dir, prefix+strconv.Itoa(current+1), file) }

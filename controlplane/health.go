@@ -33,7 +33,7 @@ type Component struct {
 	Name string `json:"name"`
 	// PID is the process ID, or 0 if the component isn't running.
 	PID int `json:"pid"`
-	// Hung means that it is running, but doesn't answer or, for kwok, has sent no heartbeat for too long.
+	// Hung means that it is running, but doesn't answer or, for kwok, is suspended or has sent no heartbeat for too long.
 	Hung bool `json:"hung,omitempty"`
 
 	// outdated means that Up would now start it with a different command.
@@ -99,8 +99,8 @@ func (c *ControlPlane) examine(ctx context.Context, r record) ([]Component, erro
 	return found, errors.Join(errs...)
 }
 
-// hangs reports whether a process doesn't answer in time or, for kwok, has no recent heartbeat. A process that refuses
-// connections counts as still starting.
+// hangs reports whether a process doesn't answer in time. A process that refuses connections counts as still starting.
+// For kwok, see heartbeatOver.
 func (c *ControlPlane) hangs(ctx context.Context, r record, component string, pid int) bool {
 	if component == "kwok" {
 		return c.heartbeatOver(ctx, r, pid)

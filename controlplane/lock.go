@@ -72,7 +72,7 @@ func sameFile(file *os.File, path string) error {
 	return err
 }
 
-// lockExisting is like lock, but creates nothing: if there is no folder, both results are nil.
+// lockExisting is like lock, but doesn't make the folder: if there is none, both results are nil.
 func (c *ControlPlane) lockExisting(ctx context.Context) (unlock func(), err error) {
 	if _, err := os.Lstat(c.dir); errors.Is(err, os.ErrNotExist) {
 		return nil, nil
@@ -80,7 +80,7 @@ func (c *ControlPlane) lockExisting(ctx context.Context) (unlock func(), err err
 	return c.lock(ctx)
 }
 
-// lockFound is like lock, but creates nothing: if there is no folder, it returns ErrNotFound.
+// lockFound is like lock, but doesn't make the folder: if there is none, it returns ErrNotFound.
 func (c *ControlPlane) lockFound(ctx context.Context) (unlock func(), err error) {
 	unlock, err = c.lockExisting(ctx)
 	if unlock == nil && err == nil {

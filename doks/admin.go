@@ -157,7 +157,7 @@ func (e *Emulator) change(id string, edit func(*cluster) error) error {
 	return e.save()
 }
 
-// SetState puts a cluster into a state, in which it then stays.
+// SetState puts a cluster into a state, which then doesn't change by itself.
 func (e *Emulator) SetState(id string, state State, message string) error {
 	states := []State{StateProvisioning, StateRunning, StateUpgrading, StateDegraded, StateError, StateDeleted, StateDeleting}
 	if !slices.Contains(states, state) {

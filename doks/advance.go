@@ -59,7 +59,7 @@ func (e *Emulator) finishProvisioning(c *cluster, now time.Time) bool {
 	return true
 }
 
-// start gives the cluster its address, and sets the time at which the nodes that wait for it will be running.
+// start gives the cluster its address, and sets when the nodes that have been waiting for the cluster are due to run.
 func (e *Emulator) start(c *cluster, at time.Time) {
 	if c.Endpoint == "" {
 		c.Endpoint = e.endpoint(c.ID)

@@ -44,7 +44,7 @@ func (e *Emulator) listClusters(x *exchange) reply {
 	}}
 }
 
-// lags reports whether a fault hides a recently created cluster.
+// lags reports whether a fault of this kind hides the cluster, because it was created too recently.
 func (x *exchange) lags(kind FaultKind, c *cluster) bool {
 	return x.fault != nil && x.fault.Kind == kind && x.now.Sub(c.Created) < time.Duration(x.fault.Delay)
 }
@@ -67,7 +67,7 @@ func (e *Emulator) createCluster(x *exchange) reply {
 	return shown(http.StatusCreated, made)
 }
 
-// newCluster makes a cluster from a checked request, and fills in everything that the caller left out.
+// newCluster makes a cluster from a checked request, and gives fields that the caller left out their defaults.
 func (e *Emulator) newCluster(wanted createRequest, now time.Time) *cluster {
 	version, _ := resolveVersion(wanted.Version)
 	made := &cluster{
@@ -96,7 +96,7 @@ func (e *Emulator) newCluster(wanted createRequest, now time.Time) *cluster {
 	return made
 }
 
-// defaultVPC returns the network that a region's clusters share by default.
+// defaultVPC returns the UUID of the VPC network that a region's clusters share by default.
 func defaultVPC(region string) string {
 	return uuid.NewSHA1(uuid.NameSpaceDNS, []byte(region+".vpc.invalid")).String()
 }

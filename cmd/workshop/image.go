@@ -42,7 +42,7 @@ func (a *app) loadCommand() *cobra.Command {
 	}
 }
 
-// rolloutCommand implements the last step of the stages' `make deploy`.
+// rolloutCommand implements the waits for Deployments in the stages' `make deploy` and `make cert-manager`.
 func (a *app) rolloutCommand() *cobra.Command {
 	var namespace string
 	var limit time.Duration

@@ -59,10 +59,10 @@ func (m *Manifests) Install(ctx context.Context, plane *controlplane.ControlPlan
 	return m.install(ctx, config, plane.Dir(), false)
 }
 
-// InstallShared installs the manifests in a cluster that others use, too. It leaves the conversion webhook of an existing
-// definition alone, because the cluster's own operator converts its objects. If one of the webhook configurations
-// already exists, it returns an error, because this process would receive the requests of that configuration's
-// webhooks. The webhook server's certificate is stored below dir.
+// InstallShared installs the manifests in a cluster that others use, too. It leaves the conversion webhook of an
+// existing definition alone, because the cluster's own operator converts its objects. If one of the webhook
+// configurations already exists, it returns an error, because the cluster's own operator would no longer receive the
+// requests of that configuration's webhooks. The webhook server's certificate is stored below dir.
 func (m *Manifests) InstallShared(ctx context.Context, config *rest.Config, dir string) error {
 	return m.install(ctx, config, dir, true)
 }
@@ -140,7 +140,7 @@ func (m *Manifests) prepareWebhooks(dir string) (webhooks envtest.WebhookInstall
 }
 
 // requireNew returns an error if the cluster already has one of the webhook configurations: envtest would redirect its
-// webhooks to this process.
+// webhooks to the address in Serving.
 func requireNew(ctx context.Context, cluster client.Client, webhooks envtest.WebhookInstallOptions) error {
 	for _, each := range configurations(webhooks) {
 		err := cluster.Get(ctx, client.ObjectKeyFromObject(each), each.DeepCopyObject().(client.Object))
