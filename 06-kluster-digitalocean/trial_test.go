@@ -74,7 +74,7 @@ func tokenSecret(kluster *klusterv1alpha1.Kluster) *corev1.Secret {
 	}
 }
 
-// ignoreDryRuns keeps the fake client from storing anything in a dry run.
+// ignoreDryRuns keeps the fake client from storing what a dry run creates.
 func ignoreDryRuns(action clienttesting.Action) (bool, runtime.Object, error) {
 	create := action.(clienttesting.CreateActionImpl)
 	return len(create.CreateOptions.DryRun) > 0, create.GetObject(), nil
