@@ -16,7 +16,8 @@ const (
 	// calmAfter is how long the controller must send no request before it counts as idle. The control plane rests for the
 	// same time before each timed creation of objects except the first.
 	calmAfter = 5 * time.Second
-	// calmTimeout bounds the wait until the controller is idle. Later requests count as those of an idle controller.
+	// calmTimeout bounds the wait until the controller is idle. Then the next phase begins, even if the controller still
+	// sends requests.
 	calmTimeout = 30 * time.Second
 )
 
@@ -47,8 +48,8 @@ type figures struct {
 	latencies []time.Duration
 	// The next fields count the requests of the phases with these names.
 	converge, settle, idle, restart tally
-	// busyTime is the processor time that the first process used until all resources had converged, and idleTime is
-	// what it used while idle.
+	// busyTime is the processor time that the first process used while the resources converged, and idleTime is what it
+	// used while idle.
 	busyTime, idleTime time.Duration
 	// peak is the peak memory of the first process, in bytes.
 	peak int64

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// row is a line of the table. It has a figure for each number of resources. ideal is the ideal figure, or "" if none is
-// known.
+// row is a line of the first table that printTables prints. It has a figure for each number of resources. ideal is the
+// ideal figure, or "" if none is known.
 type row struct {
 	name  string
 	value func(figures) string
@@ -79,7 +79,7 @@ func printKinds(out io.Writer, stage, head string, measured []figures) {
 	}
 }
 
-// allKinds returns the sorted kinds of requests that occur with any number of resources.
+// allKinds returns the kinds of requests that occur with at least one of the numbers of resources, sorted.
 func allKinds(measured []figures, kinds func(figures) map[string]int) []string {
 	all := map[string]int{}
 	for _, each := range measured {

@@ -40,8 +40,8 @@ func Isolate(command *exec.Cmd) {
 }
 
 // Run runs a command made by exec.CommandContext in a group of its own. When the context ends, Run sends the group
-// SIGINT, as Ctrl-C does, and kills it if it is still running after the grace period. When Run returns, no process of
-// the group is left.
+// SIGINT, as Ctrl-C does, and kills the command if it is still running after the grace period. Once the command has
+// ended, Run kills the rest of the group: when Run returns, no process of the group is left.
 func Run(command *exec.Cmd, grace time.Duration) error {
 	Isolate(command)
 	command.Cancel = func() error {

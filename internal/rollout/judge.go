@@ -12,7 +12,8 @@ type sight struct {
 	done bool
 	// progress is the line to print about the rollout.
 	progress string
-	// trouble says why a pod can't be created or can't start and, in some cases, what to do. It is "" if nothing is wrong.
+	// trouble says why a pod can't be created or can't start, or that a container keeps exiting, and in some cases what to
+	// do. It is "" if there is no such problem.
 	trouble string
 	// waiting says what a pod waits for and may still get, or "".
 	waiting string

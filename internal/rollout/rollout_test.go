@@ -42,7 +42,7 @@ func replicaSet(revision string) *appsv1.ReplicaSet {
 	}}
 }
 
-// pod returns a pod of a revision. The pod's container waits for the given reason.
+// pod returns a pod of a revision. The pod's container is in the state Waiting, with the given reason and message.
 func pod(revision, reason, message string) *corev1.Pod {
 	return &corev1.Pod{
 		TypeMeta: metav1.TypeMeta{Kind: "Pod"},
