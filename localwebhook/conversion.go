@@ -17,7 +17,7 @@ const replacedAnnotation = "localwebhook.example.com/replaced"
 
 // replacement is a change of a CRD's conversion.
 type replacement struct {
-	// Former is what was there before, and Written is what the process wrote.
+	// Former is the conversion to restore at the end, and Written is the one that the process wrote.
 	Former, Written *apiextensionsv1.CustomResourceConversion
 }
 

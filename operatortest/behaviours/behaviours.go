@@ -15,7 +15,7 @@ type behaviour struct {
 	name string
 	// promise completes "the operator …".
 	promise string
-	// advice says what a failing operator most likely lacks.
+	// advice says what to look at in the code of an operator that fails.
 	advice string
 	// needsChild is true if the behaviour can't be tried on an operator without Children.
 	needsChild bool

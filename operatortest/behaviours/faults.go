@@ -88,7 +88,7 @@ func answer(code int, reason metav1.StatusReason) traffic.Action {
 
 func anyRequest(traffic.Request) bool { return true }
 
-// canConflict reports whether a request concerns an object that someone else may have changed.
+// canConflict reports whether a request changes or deletes an existing object, which someone else may have changed.
 func canConflict(request traffic.Request) bool { return request.IsWrite() && request.Verb != "create" }
 
 // repeat disturbs the first matching requests of each kind in each phase, and then some later writes (see phase.fails).

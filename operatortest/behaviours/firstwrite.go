@@ -7,7 +7,7 @@ import (
 	"example.com/operator-workshop/operatortest/traffic"
 )
 
-// heldWrite holds the first write of an operator, not counting Events and Leases, until release is closed.
+// heldWrite holds the first write that its rule receives, not counting Events and Leases, until release is closed.
 type heldWrite struct {
 	release, begun chan struct{}
 	once           sync.Once
