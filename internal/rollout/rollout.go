@@ -32,9 +32,9 @@ type Waiter struct {
 	Out io.Writer
 }
 
-// Wait waits until all of the Deployment's pods are new and ready. It fails if the cluster refuses a pod, if a pod can't
-// start or keeps exiting, if the time limit is reached or ctx ends, or if the Deployment doesn't exist or the cluster
-// can't be read. The error is one line that says what is wrong and, in many cases, what to do.
+// Wait waits until all of the Deployment's pods are new and ready. It fails if the cluster refuses a pod, if a pod
+// can't start or keeps exiting, if the time limit is reached or ctx ends, or if the Deployment doesn't exist or the
+// cluster can't be read. The error is one line that says what is wrong and, in many cases, what to do.
 func (w *Waiter) Wait(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, w.Limit)
 	defer cancel()

@@ -62,8 +62,8 @@ func untouched(ctx context.Context, t *trial.Trial, operator *trial.Instance, fo
 	return nil
 }
 
-// unchanged returns an error if someone else's object was deleted or replaced, or has changed. Changes to its status, and
-// to the annotation in which the Deployment controller counts revisions, are allowed.
+// unchanged returns an error if someone else's object was deleted or replaced, or has changed. Changes to its status,
+// and to the annotation in which the Deployment controller counts revisions, are allowed.
 func unchanged(ctx context.Context, t *trial.Trial, foreign *unstructured.Unstructured) error {
 	now := foreign.DeepCopy()
 	if err := t.Get(ctx, now); err != nil {

@@ -128,8 +128,8 @@ func managerOptions(ctx context.Context, options operatortest.RunOptions, name s
 	return setup
 }
 
-// waitingFor returns requests for the gadgets that need a ConfigMap with the name of configMap, whatever owns configMap.
-// It returns none if it can't list gadgets, or with the flaw missesRemoval.
+// waitingFor returns requests for the gadgets that need a ConfigMap with the name of configMap, whatever owns
+// configMap. It returns none if it can't list gadgets, or with the flaw missesRemoval.
 func (r *gadgetReconciler) waitingFor(ctx context.Context, configMap client.Object) []reconcile.Request {
 	gadgets := &unstructured.UnstructuredList{}
 	gadgets.SetGroupVersionKind(gadgetKind.GroupVersion().WithKind("GadgetList"))
