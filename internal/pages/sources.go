@@ -24,7 +24,7 @@ var textFields = []string{"title", "task", "hints"}
 // code matches a piece of code between backquotes.
 var code = regexp.MustCompile("`[^`]*`")
 
-// CheckSources checks the phrases in the comments of all Go files that aren't generated, and in the text of all
+// CheckSources looks for avoided phrases in the comments of all Go files that aren't generated, and in the text of all
 // exercises. It skips bin, work and hidden folders. It returns an error with all problems, each as path:line: message.
 func (c *Checker) CheckSources() error {
 	var problems []error
@@ -92,7 +92,7 @@ func (c *Checker) checkExercises(path string) error {
 	return errors.Join(problems...)
 }
 
-// checkPhrases checks the phrases in a text, except in code. The text begins on the given line of the file.
+// checkPhrases looks for avoided phrases in a text, except in code. The text begins on the given line of the file.
 func (c *Checker) checkPhrases(path string, line int, text string) error {
 	if inside, err := filepath.Rel(c.root, path); err == nil {
 		path = inside

@@ -17,7 +17,7 @@ import (
 	"example.com/operator-workshop/operatortest"
 )
 
-// deploymentKeeper describes the operators that also manage a Deployment.
+// deploymentKeeper describes the operators that also create a Deployment and undo changes to it.
 func deploymentKeeper(operator operatortest.Operator) operatortest.Operator {
 	operator = deployingOperator(operator)
 	operator.Children[1].Drift = map[string]string{

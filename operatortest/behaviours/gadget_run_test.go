@@ -62,7 +62,8 @@ func gadgetOperator(mutation mutation) operatortest.Operator {
 	})
 }
 
-// runGadgets runs the reference operator, with or without a flaw.
+// runGadgets runs the reference operator, with or without a flaw; runFlawed adds the flaws that concern the whole
+// process.
 func runGadgets(ctx context.Context, restConfig *rest.Config, options operatortest.RunOptions, stock *warehouse, mutation mutation) error {
 	setup := managerOptions(ctx, options, "gadget-operator")
 	if mutation == watchesMetadata {
