@@ -99,7 +99,8 @@ func apply(ctx context.Context, object *unstructured.Unstructured, options ...cl
 	return cluster.Client.Apply(ctx, configuration, append(options, client.FieldOwner("crdonly"))...)
 }
 
-// install creates a definition, waits until the API server serves its objects, and deletes it when the spec ends.
+// install creates a definition, waits until the API server serves the kind, and deletes the definition when the spec
+// ends.
 func install(ctx context.Context, definition *unstructured.Unstructured) {
 	GinkgoHelper()
 	Expect(cluster.Client.Create(ctx, definition)).To(Succeed())

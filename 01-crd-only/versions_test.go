@@ -53,8 +53,8 @@ var _ = Describe("two versions with conversion None", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// expectLook fails unless a document of the file shows the spec that was found. The failure names the fields that are
-// wrong in the file, but not their correct values: learners should find these themselves.
+// expectLook fails unless look, a document of conversionSample, shows the spec that was found. The failure names the
+// fields that are wrong in the file, but not their correct values: learners should find these themselves.
 func expectLook(number int, look, found *unstructured.Unstructured) {
 	GinkgoHelper()
 	said, _, err := unstructured.NestedMap(look.Object, "spec")
@@ -80,8 +80,8 @@ func expectLook(number int, look, found *unstructured.Unstructured) {
 }
 
 // TestVersionsAreAlike fails if the versions differ in more than their own names, the descriptions, which of them is
-// stored, and the name of one field: class or cabin. If only one of them had a rule, a client could avoid the rule by
-// writing in the other version.
+// stored, and the name of one field and of its column: class or cabin. If only one version had a rule, a client could
+// avoid the rule by writing in the other version.
 func TestVersionsAreAlike(t *testing.T) {
 	mustRead(t)
 	objects, _, err := readObjects(definitionFile)
