@@ -106,8 +106,8 @@ func (c *controller) ensureDeployment(ctx context.Context, foo *examplev1alpha1.
 func findBlocker(foo *examplev1alpha1.Foo, found, wanted *appsv1.Deployment) *blocker {
 	owner := controllingFoo(found)
 	controlled := owner != nil && owner.UID == foo.UID
-	// Only one Foo of a given name exists at a time, so the owner has been deleted, and the garbage collector will soon
-	// delete its Deployment.
+	// A namespace has only one Foo of this name at a time. So if the owner has another UID, it has been deleted, and the
+	// garbage collector will soon delete its Deployment.
 	leftover := owner != nil && !controlled && owner.Name == foo.Name
 	switch {
 	case leftover, controlled && found.DeletionTimestamp != nil:

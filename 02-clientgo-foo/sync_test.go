@@ -87,7 +87,7 @@ func TestRemoveDeployment(t *testing.T) {
 		cached *examplev1alpha1.Foo
 		// gone is true if the API server no longer has the Deployment.
 		gone bool
-		// answer is the error with which the API server answers the deletion, or nil if it carries the deletion out.
+		// answer, unless it is nil, is the error with which the API server answers the deletion.
 		answer  error
 		wantErr error
 		// wantRefusal tells whether the error must be a blocker.

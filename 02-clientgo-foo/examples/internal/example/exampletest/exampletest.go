@@ -17,7 +17,7 @@ import (
 	"example.com/operator-workshop/02-clientgo-foo/examples/internal/example"
 )
 
-// Namespace is the namespace of the cluster that Serve returns.
+// Namespace is the namespace in the Cluster that Serve returns.
 const Namespace = "shop"
 
 // Serve runs a small API server until the test ends. It calls answer for each GET of the path, and answers all other
