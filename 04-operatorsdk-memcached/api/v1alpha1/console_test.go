@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestConsolesShowTheConnectionLimit compares the field's descriptor with the one that operator-sdk would generate from
-// the field's marker.
+// TestConsolesShowTheConnectionLimit compares the descriptor of maxConnections with the one that operator-sdk would
+// generate from the field's marker.
 func TestConsolesShowTheConnectionLimit(t *testing.T) {
 	g := NewWithT(t)
 	source, err := os.ReadFile("memcached_types.go")

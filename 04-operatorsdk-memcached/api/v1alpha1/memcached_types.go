@@ -44,7 +44,7 @@ const (
 	ReasonRefused = "Refused"
 	// ReasonStalled: the Deployment reports that its rollout makes no progress, or that its pods can't be created.
 	ReasonStalled = "Stalled"
-	// ReasonPodsFailing: a pod of the current revision has fitted on no node for five minutes; or its container can't
+	// ReasonPodsFailing: a pod of the current revision has been unschedulable for five minutes; or its container can't
 	// start, or isn't ready and has exited several times, most recently within the last ten minutes.
 	ReasonPodsFailing = "PodsFailing"
 	// ReasonAsExpected: nothing is wrong.
@@ -71,7 +71,7 @@ type MemcachedSpec struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Port",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number"}
 	ContainerPort int32 `json:"containerPort,omitempty"`
 
-	// MemoryMegabytes is how much memory each pod may fill with items, 8 to 65536.
+	// MemoryMegabytes is how many MiB of memory each pod may fill with items, 8 to 65536.
 	// The pod may use a quarter more plus 32 MiB, for connections and the program itself.
 	// +optional
 	//workshop:step 4.4

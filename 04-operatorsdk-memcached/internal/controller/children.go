@@ -114,7 +114,7 @@ type childObject struct {
 //	someone else's object, or one    yes       no      when a watch event reports its deletion
 //	that is being deleted
 //	refused by the API server        yes       yes     with backoff: no watch event announces a new quota or policy
-//	any other error                  no        yes     with backoff
+//	any other error                  no        yes     with backoff, unless the namespace is terminating
 //
 // A create fails if the name is in use, even if the cache does not show that yet;
 // server-side apply would adopt the object. A patch contains only the fields that
