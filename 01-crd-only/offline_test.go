@@ -24,8 +24,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// offline runs the API server's own code on tickets, without a server, so that tests find a mistake in a definition
-// within a second. The specs show that a real API server agrees.
+// offline holds the versions of a definition by name. Its methods run the API server's own code on tickets, without a
+// server, so that tests find a mistake in the definition within a second. The specs show that a real API server agrees.
 type offline map[string]servedVersion
 
 // servedVersion is the schema of a version, in the forms in which the API server uses it.

@@ -154,7 +154,7 @@ func TestErrorsOfTheAPIServer(t *testing.T) {
 	}
 	terminating := apierrors.NewForbidden(deployments, "web", errors.New("the namespace is being terminated"))
 	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
-	// If a webhook denies a request and gives no status code, this is the API server's answer, see ToStatusErr in
+	// If a webhook denies a request and gives no status, this is the API server's answer, see ToStatusErr in
 	// k8s.io/apiserver.
 	denied := &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusBadRequest, Message: `admission webhook "policy.example.com" denied the request without explanation`,

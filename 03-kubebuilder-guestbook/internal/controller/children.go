@@ -72,7 +72,7 @@ func (r *GuestbookReconciler) settingsDigest(ctx context.Context, guestbook *web
 	return digestOf(settings), nil, nil
 }
 
-// childObject is an object that a Guestbook controls.
+// childObject describes an object that a Guestbook should control.
 type childObject struct {
 	kind string
 	// object has only a namespace and a name at first. If it exists, apply reads the rest from the cache.

@@ -97,7 +97,7 @@ func setService(service *corev1.Service, guestbook *webappv1.Guestbook) {
 	port.Port, port.TargetPort, port.Protocol = 80, intstr.FromString(portName), corev1.ProtocolTCP
 }
 
-// named returns the element with that name, and first appends one if the list has
+// named returns the element with the given name, and first appends one if the list has
 // none. Elements that others have added stay.
 //
 //workshop:step 3.5d

@@ -69,8 +69,8 @@ func configMapOf(object client.Object) []string {
 	return []string{guestbook.Spec.ConfigMapName}
 }
 
-// guestbooksWith returns the Guestbooks that refer to a ConfigMap. If it can't list them, it logs the error, and
-// returns none.
+// guestbooksWith returns the Guestbooks that refer to the ConfigMap settings. If it can't list them, it logs the error,
+// and returns none.
 //
 //workshop:step 3.6c
 func (r *GuestbookReconciler) guestbooksWith(ctx context.Context, settings client.Object) []reconcile.Request {

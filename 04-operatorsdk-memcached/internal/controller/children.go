@@ -99,7 +99,7 @@ func (r *MemcachedReconciler) removeBudget(ctx context.Context, memcached *cache
 	return nil, nil
 }
 
-// childObject is an object that a Memcached controls.
+// childObject describes an object that a Memcached should control.
 type childObject struct {
 	kind string
 	// object has only a namespace and a name at first. If it exists, apply reads the rest from the cache.

@@ -35,7 +35,7 @@ func Serve(t *testing.T, path string, answer http.HandlerFunc) example.Cluster {
 	return example.Cluster{Config: &rest.Config{Host: server.URL}, Namespace: Namespace}
 }
 
-// JSON returns a handler that answers with an object.
+// JSON returns a handler that answers with the object as JSON.
 func JSON(object any) http.HandlerFunc {
 	return func(response http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(response).Encode(object) }
 }
