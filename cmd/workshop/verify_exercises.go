@@ -168,7 +168,7 @@ func halves(stage *exercise.Stage) []*part {
 	first, second := &part{stage: stage}, &part{stage: stage}
 	for i, step := range stage.Steps {
 		to := first
-		if first.cost >= total/2 {
+		if first.cost > 0 && first.cost >= total/2 {
 			to = second
 		}
 		to.steps, to.cost = append(to.steps, step.ID), to.cost+costs[i]

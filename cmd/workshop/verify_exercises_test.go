@@ -22,6 +22,7 @@ func TestHalves(t *testing.T) {
 		{[]exercise.Check{unit, unit, unit, specs}, []string{"0 1 2", "3"}},
 		{[]exercise.Check{specs, unit, unit, unit}, []string{"0", "1 2 3"}},
 		{[]exercise.Check{unit, unit, unit, specs, specs}, []string{"0 1 2 3", "4"}},
+		{[]exercise.Check{unit}, []string{"0"}},
 		{[]exercise.Check{specs}, []string{"0"}},
 		{[]exercise.Check{specs, specs}, []string{"0", "1"}},
 	} {

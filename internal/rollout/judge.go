@@ -72,7 +72,7 @@ func judgePod(seen *sight, pod object) {
 		switch {
 		case status.State.Running != nil && !status.Ready && seen.waiting == "":
 			seen.waiting = fmt.Sprintf("container %s of pod %s is running, but not ready", status.Name, name)
-		case waiting == nil:
+		case waiting == nil || seen.trouble != "": // report the first trouble only
 		case waiting.Reason == "InvalidImageName":
 			seen.trouble = fmt.Sprintf("%q is not a valid image name: choose another IMG", status.Image)
 		case slices.Contains(pullReasons, waiting.Reason):

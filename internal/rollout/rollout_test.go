@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -100,6 +101,10 @@ func TestWaitUntilDone(t *testing.T) {
 func TestWaitGivesUpWhenAPodCannotStart(t *testing.T) {
 	crashing := pod("2", "CrashLoopBackOff", "back-off 10s")
 	crashing.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 1, Reason: "Error"}
+	// The second container has another trouble, which must not be mixed with the first.
+	both := pod("2", "InvalidImageName", "couldn't parse")
+	both.Status.ContainerStatuses = append(both.Status.ContainerStatuses, crashing.Status.ContainerStatuses[0])
+	both.Status.ContainerStatuses[1].Name = "proxy"
 	refused := deployed(0)
 	refused.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Message: "pods \"foo\" is forbidden: violates PodSecurity\nmore"}}
 	cases := map[string]struct {
@@ -113,6 +118,7 @@ func TestWaitGivesUpWhenAPodCannotStart(t *testing.T) {
 		"a container that can't be created": {[]runtime.Object{deployed(0), pod("2", "CreateContainerConfigError", "secret \"token\" not found")}, []string{"CreateContainerConfigError", `secret "token" not found`}},
 		"a container that crashes": {[]runtime.Object{deployed(0), crashing},
 			[]string{"container manager of pod foo-2-x keeps exiting (exit status 1, Error)", "its last message: /api/v1/namespaces/foo-system/pods/foo-2-x/log?container=manager&previous=true&tailLines=1"}},
+		"two containers that can't start":  {[]runtime.Object{deployed(0), both}, []string{`"foo:v1" is not a valid image name: choose another IMG`}},
 		"a pod that the namespace refuses": {[]runtime.Object{refused}, []string{"the cluster refuses the pods", "violates PodSecurity"}},
 	}
 	for name, c := range cases {
@@ -122,6 +128,7 @@ func TestWaitGivesUpWhenAPodCannotStart(t *testing.T) {
 					g.Expect(err).To(MatchError(ContainSubstring(want)))
 				}
 				g.Expect(err.Error()).NotTo(ContainSubstring("\n"), "an error must be one line")
+				g.Expect(strings.Contains(err.Error(), "its last message")).To(Equal(strings.Contains(err.Error(), "keeps exiting")), "only a container that has run has a last message")
 				g.Expect(took).To(Equal(failureTimeout), "the wait must end within seconds, not at the limit")
 			}, append(c.objects, replicaSet("2"))...)
 		})

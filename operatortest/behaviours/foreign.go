@@ -54,7 +54,7 @@ func untouched(ctx context.Context, t *trial.Trial, operator *trial.Instance, fo
 	}
 	for _, request := range operator.Writes() {
 		// A create can't change an existing object.
-		isOurs := request.Group == mapping.Resource.Group && request.Resource == mapping.Resource.Resource && request.Name == foreign.GetName()
+		isOurs := request.Group == mapping.Resource.Group && request.Resource == mapping.Resource.Resource && request.Namespace == foreign.GetNamespace() && request.Name == foreign.GetName()
 		if isOurs && request.Verb != "create" && request.Status < http.StatusBadRequest {
 			return fmt.Errorf("expected no write to %s %s, which is not the operator's own\nfound: %s", kind.Kind, foreign.GetName(), request)
 		}

@@ -213,7 +213,7 @@ func TestReconcileRequeuesUntilAPodWithoutANodeCounts(t *testing.T) {
 		result, err := reconciler.Reconcile(t.Context(), requestFor(memcached))
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(reconciler.Get(t.Context(), client.ObjectKeyFromObject(memcached), memcached)).To(Succeed())
-		g.Expect(meta.IsStatusConditionTrue(memcached.Status.Conditions, cachev1alpha1.ConditionDegraded)).To(Equal(step.degraded), "a pod that has fitted on no node for five minutes must be reported, and not earlier, see problem in status.go")
+		g.Expect(meta.IsStatusConditionTrue(memcached.Status.Conditions, cachev1alpha1.ConditionDegraded)).To(Equal(step.degraded), "a pod that has been unschedulable for five minutes must be reported, and not earlier, see problem in status.go")
 		g.Expect(result.RequeueAfter).To(Equal(step.requeue), "no watch event announces that five minutes have passed, see requeueAfter in status.go")
 		now = now.Add(result.RequeueAfter)
 	}

@@ -69,7 +69,7 @@ func conditionTests() map[string]conditionTest {
 		"all pods are of a former revision":         {2, of(deployment, ofOldRevision(a), ofOldRevision(b)), enoughPods, rollingOut, asExpected},
 		"a new pod fails while the old ones serve":  {2, of(deployment, ofOldRevision(a), ofOldRevision(b), failing(c)), enoughPods, "False PodsFailing", "True PodsFailing"},
 		"an old pod fails while a new one starts":   {1, of(deployment, ofOldRevision(failing(a)), unready(b)), tooFewPods, rollingOut, asExpected},
-		"a pod has fitted on no node for minutes":   {5, of(deployment, a, b, c, d, without(storedPod("e"))), enoughPods, "False PodsFailing", "True PodsFailing"},
+		"a pod has been unschedulable for minutes":  {5, of(deployment, a, b, c, d, without(storedPod("e"))), enoughPods, "False PodsFailing", "True PodsFailing"},
 		"all pods fail":                             {2, of(deployment, failing(a), failing(b)), tooFewPods, "False PodsFailing", "True PodsFailing"},
 		"the rollout is stuck":                      {2, of(foundDeployment(5, late), a), tooFewPods, "False Stalled", "True Stalled"},
 		"a former rollout was stuck":                {2, of(foundDeployment(4, late), a), tooFewPods, rollingOut, asExpected},
