@@ -14,7 +14,7 @@ const shownDepartures = 10
 
 // history checks what final states don't show: after a PersistentVolumeClaim is deleted and recreated, the final state
 // looks like any other, but the data is lost. It also checks the lifecycles that other behaviours, such as "crash" and
-// "faults", play. Its own lifecycle is for runs in which the behaviour is tried alone.
+// "faults", play. It plays one itself, too, so that the behaviour can be tried alone.
 var history = behaviour{
 	name:    "history",
 	promise: "takes no detour after a kill or failed requests: it deletes nothing only to create it again, and writes nothing back and forth",

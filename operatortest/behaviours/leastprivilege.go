@@ -234,8 +234,8 @@ func permissions(rule rbacv1.PolicyRule) []string {
 	return all
 }
 
-// visitUnmeetable gives the resource each spec that can't be met. After each, it restores the sample's spec and waits
-// until the resource has converged.
+// visitUnmeetable gives the resource each spec in Operator.Unmeetable. After each, it restores the sample's spec and
+// waits until the resource has converged.
 func visitUnmeetable(ctx context.Context, t *trial.Trial, resource *unstructured.Unstructured) error {
 	for _, unmeetable := range t.Operator.Unmeetable {
 		if err := t.MakeUnmeetable(ctx, resource, unmeetable); err != nil {

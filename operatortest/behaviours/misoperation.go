@@ -20,8 +20,9 @@ import (
 
 // A misoperation is a spec that the schema accepts but the cluster can't meet. The term is from the paper on Acto
 // (SOSP 2023). The kit also tries problems that don't depend on the spec: a quota that refuses the children and, if the
-// children make pods, a quota that refuses the pods, nodes on which the pods can't be scheduled, and images that can't
-// be pulled. The cases that come from the spec and its schema are in misoperation_cases.go.
+// children make pods, a quota that refuses the pods. Unless it uses an existing cluster, it then also tries nodes on
+// which the pods can't be scheduled, and images that can't be pulled. The cases that come from the spec and its schema
+// are in misoperation_cases.go.
 //
 // Not every problem affects every operator. If the resource converges as usual, the trial counts as not tried; but
 // a trial of the quota for children fails if nothing was refused. It is not tried if all children are cluster-scoped.
@@ -173,8 +174,8 @@ func unmet(ctx context.Context, t *trial.Trial, operator *trial.Instance, resour
 }
 
 // reports returns an error if the operator reports nowhere that a resource's spec is not met, unless
-// misoperation/report is left out. If Operator.Converged interprets the status, a status that has not changed since
-// before the misoperation doesn't count.
+// misoperation/report is left out. If Operator.Converged interprets the status, a status that still equals before
+// doesn't count. before is the status that the resource had when the wait for the report began.
 func reports(ctx context.Context, t *trial.Trial, resource *unstructured.Unstructured, before any) error {
 	now, _, _ := unstructured.NestedFieldNoCopy(resource.Object, "status")
 	byStatus := t.Unmet(ctx, resource)

@@ -17,8 +17,9 @@ import (
 	"example.com/operator-workshop/operatortest/traffic"
 )
 
-// insuresOnce survives every crash except one right after the write of insuredAnnotation. When it is restarted, it
-// writes something else first, so the kit must recognise that write by its description.
+// insuresOnce survives every crash except one right after the write of insuredAnnotation. A restarted operator writes
+// startAnnotation first, so the kit must recognise the write of insuredAnnotation by its description, not by its
+// position.
 const insuresOnce mutation = "records that it has insured the parcel before it does so, and records each of its starts"
 
 // leaksAndMarks has two flaws. The first one shows whenever the ConfigMap's name changes.

@@ -112,7 +112,7 @@ func (r *gadgetReconciler) leaveFormer(ctx context.Context, gadget *unstructured
 }
 
 // awaitPods returns an error until a pod of a gadget's Deployment is available, and reports in the status that none is.
-// With one flaw, it gives up earlier; with another, it accepts pods that don't run.
+// With the flaw condemns, it gives up for good once a container waits; with countsPods, it accepts pods that don't run.
 func (r *gadgetReconciler) awaitPods(ctx context.Context, gadget *unstructured.Unstructured) error {
 	deployment := &appsv1.Deployment{}
 	if err := r.live.Get(ctx, client.ObjectKeyFromObject(gadget), deployment); err != nil {

@@ -42,7 +42,8 @@ func pace(flaw mutation) controller.Options {
 	return controller.Options{RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry)}
 }
 
-// nextPoll returns when an operator looks at a gadget again after a reconcile without an error.
+// nextPoll returns the result of a reconcile without an error. Operators that poll look at the gadget again after an
+// interval; the others wait for an event.
 func nextPoll(flaw mutation) reconcile.Result {
 	switch flaw {
 	case pollsChildren, touchesAtPoll:

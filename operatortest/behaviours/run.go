@@ -28,8 +28,8 @@ type Options struct {
 	Trial string
 	// Progress is called with the result of each selected behaviour, in the order of Names. It may be nil.
 	Progress func(report.Behaviour)
-	// OnTrial is called when a trial begins, and when it has ended. The behaviour is empty for trials whose results other
-	// trials use. Calls may be concurrent. OnTrial may be nil.
+	// OnTrial is called when a trial begins, and when it has ended, but not for the checks of the behaviour "schema". The
+	// behaviour is empty for trials whose results other trials use. Calls may be concurrent. OnTrial may be nil.
 	OnTrial func(behaviour string, ended bool)
 	// Words replaces Go names in the report with the user's, if the operator is not described in Go. Nil keeps Go
 	// names.

@@ -109,8 +109,8 @@ func (c *schemaChecks) checkDefinitions(ctx context.Context, file string) error 
 	return nil
 }
 
-// redirect gives a definition with a conversion webhook the webhook's address in the cluster. The API server would
-// refuse the definition's own Service beside that address.
+// redirect gives a definition's conversion webhook the address that it has in the installed definition. If that is a
+// URL, the API server would refuse the file's Service beside it.
 func (c *schemaChecks) redirect(ctx context.Context, object *unstructured.Unstructured) error {
 	path := []string{"spec", "conversion", "webhook", "clientConfig"}
 	if _, found, _ := unstructured.NestedMap(object.Object, path...); !found {

@@ -13,8 +13,8 @@ import (
 const shownDisclosures = 10
 
 // secrets checks the trials of all behaviours that run in parallel: an operator that is otherwise well behaved is most
-// likely to disclose something when an error occurs. The trial of this behaviour itself is for runs in which the
-// behaviour is tried alone.
+// likely to disclose something when an error occurs. The behaviour also has a trial of its own, so that it can be tried
+// alone.
 var secrets = behaviour{
 	name:    "secrets",
 	promise: "keeps the contents of Secrets out of its log, Events, status and all other objects",

@@ -14,8 +14,8 @@ import (
 	"github.com/onsi/gomega"
 )
 
-// DescribeArrival deploys the operator, and defines the specs for its pods and the sample resources. At the end of
-// the Ordered container, everything is removed again, unless a spec failed and KEEP is set.
+// DescribeArrival deploys the operator, and defines the specs for its pods, its metrics and the sample resources. At
+// the end of the Ordered container, everything is removed again, unless a spec failed and KEEP is set.
 func DescribeArrival(o Operator) {
 	ginkgo.BeforeAll(func(ctx ginkgo.SpecContext) {
 		ginkgo.DeferCleanup(o.remove, ginkgo.NodeTimeout(Timeout))
@@ -125,8 +125,8 @@ func selector(labels string) string {
 	return strings.NewReplacer("{", "", "}", "", `"`, "", ":", "=").Replace(labels)
 }
 
-// Leader returns the name of the pod that holds the Lease, or "" if none does. The holder's identity begins with the
-// pod's name.
+// Leader returns the name of the pod that holds the Lease, or "" if none does, or if the Lease can't be read. The
+// holder's identity begins with the pod's name.
 func (o Operator) Leader(ctx context.Context) string {
 	// This runs many times a second, so the command isn't printed.
 	holder, err := exec.CommandContext(ctx, "kubectl", "get", "lease/"+o.Lease, "--namespace="+o.Namespace, "--output=jsonpath={.spec.holderIdentity}").Output()
