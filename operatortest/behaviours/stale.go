@@ -17,10 +17,13 @@ import (
 )
 
 // An operator relies on its caches, which can always lag behind. The cases cover three ways in which this can mislead
-// the operator. They are from the paper on Sieve (OSDI 2022):
+// the operator:
 //   - an intermediate state: the operator has done a part of its work, and does not see that yet;
 //   - a stale state: someone has changed an object, and the operator still sees the old version;
 //   - an unobserved state: something came and went, and the operator sees only what followed.
+//
+// The three terms are from the paper on Sieve (OSDI 2022). Sieve produces an intermediate state differently: it restarts
+// the operator after a write, as the behaviour "crash" does.
 //
 // Only the operator's watches are held back. Its other reads from the API server are up to date.
 var stale = behaviour{
