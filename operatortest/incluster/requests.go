@@ -16,10 +16,10 @@ import (
 	"github.com/onsi/ginkgo/v2"
 )
 
-// requestTimeout bounds a request to a pod, including the time until kubectl forwards the port.
+// requestTimeout bounds a call of Forward, from the start of kubectl to the end of the function.
 const requestTimeout = 30 * time.Second
 
-// forwarding matches the line in which kubectl prints the address that it forwards.
+// forwarding matches the line in which kubectl prints the local address from which it forwards.
 var forwarding = regexp.MustCompile(`^Forwarding from (127\.0\.0\.1:[0-9]+) `)
 
 // Forward makes kubectl forward a free port of this machine to a port of a pod or Service, and calls the function

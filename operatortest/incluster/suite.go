@@ -13,7 +13,7 @@ import (
 	"example.com/operator-workshop/operatortest/incluster/logs"
 )
 
-// The environment variables that `make test-e2e` sets.
+// Environment variables that `make test-e2e` sets.
 const (
 	// logsVariable names the folder for logs, events and objects after a failed spec.
 	logsVariable = "E2E_LOGS"

@@ -86,8 +86,8 @@ func Explain(err error, object *unstructured.Unstructured) error {
 	return fmt.Errorf("%w (it contains %s as it is, because the only placeholder in an object is %s)", err, found, Placeholder)
 }
 
-// ExplainYAML adds a note to an error from reading YAML, if the YAML contains a placeholder without quotes. Otherwise,
-// it returns the error as it is.
+// ExplainYAML adds a note to an error from reading YAML, if the YAML contains a text without quotes that begins with a
+// placeholder. Otherwise, it returns the error as it is.
 func ExplainYAML(err error, content []byte) error {
 	if err == nil || !unquoted.Match(content) {
 		return err

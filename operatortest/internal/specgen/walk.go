@@ -33,7 +33,7 @@ func (p position) key(key string) position {
 // Choice contains a field's current value, and the values to which the field can be changed.
 type Choice struct {
 	position
-	// current is the field's current value, which is always possible.
+	// current is the field's current value, which can always be kept.
 	current any
 	Options []option
 }
@@ -138,8 +138,8 @@ func (w *walk) items(at position, schema *apiextensionsv1.JSONSchemaProps, value
 	return value
 }
 
-// options returns the other values to try for a field: those that are declared or follow from the schema, then null,
-// then no value at all.
+// options returns the other values to try for a field: those that are declared or follow from the schema, and
+// then, where they are allowed, null and no value at all.
 func (w *walk) options(at position, schema *apiextensionsv1.JSONSchemaProps, current any, required bool) []option {
 	var all []option
 	if values, declared := w.Values[at.Path]; declared {
@@ -282,7 +282,8 @@ func itemSchema(schema *apiextensionsv1.JSONSchemaProps) *apiextensionsv1.JSONSc
 	return schema.Items.Schema
 }
 
-// valueSchema returns the schema of a map's values, or nil for an object that is not a map.
+// valueSchema returns the schema of a map's values, or nil for an object that is not a map, or whose values may be
+// anything.
 func valueSchema(schema *apiextensionsv1.JSONSchemaProps) *apiextensionsv1.JSONSchemaProps {
 	if schema.AdditionalProperties == nil {
 		return nil

@@ -80,7 +80,8 @@ func (t *Trial) generatedChild(ctx context.Context, declared operatortest.Child,
 	return child, nil
 }
 
-// generatedIn returns the only object that is a resource's child with a generated name.
+// generatedIn returns the object that is the resource's declared child, whose name is generated. It returns an error if
+// there is no such object, or more than one.
 func generatedIn(objects []*unstructured.Unstructured, declared operatortest.Child, resource *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	var found []*unstructured.Unstructured
 	var names []string

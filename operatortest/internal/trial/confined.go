@@ -49,7 +49,7 @@ func (runner *Runner) kindOf(request traffic.Request) (schema.GroupVersionKind, 
 	return kind, nil
 }
 
-// readFor reads the object of a request.
+// readFor reads the object that a request names.
 func (runner *Runner) readFor(ctx context.Context, request traffic.Request) (*unstructured.Unstructured, error) {
 	kind, err := runner.kindOf(request)
 	if err != nil {
@@ -117,7 +117,7 @@ func (t *Trial) MadeElse() (map[schema.GroupVersionKind][]string, error) {
 }
 
 // makes reports whether a request created an object, or is a create request without a reply, which may have created one.
-// A patch can create one, too: server-side apply does.
+// A patch can create one, too: server-side apply does. Events and Leases don't count.
 func makes(request traffic.Request) bool {
 	if request.IsEvent() || request.IsLease() || request.Subresource != "" || !request.IsWrite() {
 		return false

@@ -30,7 +30,7 @@ type (
 	parallelKey struct{}
 )
 
-// WithParallel makes [Each] call at most that many functions in parallel.
+// WithParallel limits how many calls [Each] makes in parallel.
 func WithParallel(ctx context.Context, most int) context.Context {
 	return context.WithValue(ctx, parallelKey{}, most)
 }

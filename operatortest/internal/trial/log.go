@@ -59,7 +59,7 @@ func (l *operatorLog) write(line string) {
 	l.text = append(append(l.text, line...), '\n')
 }
 
-// follow adds a file, which may be removed later.
+// follow adds a log file. It keeps the file open, so the operator may remove it later.
 func (l *operatorLog) follow(path string) error {
 	file, err := os.Open(path)
 	if err != nil {

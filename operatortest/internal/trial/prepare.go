@@ -88,7 +88,7 @@ func (t *Trial) prepare(ctx context.Context) error {
 }
 
 // Prepared returns the names of the objects that Operator.Prepare created in one of the trials. The placeholder stands for
-// the name of the trial's namespace. It returns none until Prepare has run in a trial.
+// the name of the trial's namespace. Prepared returns none until Prepare has run in a trial.
 func (runner *Runner) Prepared() []string {
 	runner.mu.Lock()
 	defer runner.mu.Unlock()

@@ -58,7 +58,8 @@ func id(behaviour, name string) string {
 
 var noWord = regexp.MustCompile(`[^a-z0-9]+`)
 
-// skips reports whether a different trial was selected.
+// skips reports whether a different trial was selected. It returns false for reference trials, and for trials inside
+// another one: the selected trial may need them.
 func (runner *Runner) skips(ctx context.Context, name string) bool {
 	return runner.OnlyTrial != "" && ctx.Value(slotKey{}) == nil && id(behaviourOf(ctx), name) != runner.OnlyTrial
 }

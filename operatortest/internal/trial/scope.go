@@ -154,7 +154,7 @@ func replaced(object *unstructured.Unstructured, old, with string) (*unstructure
 	return made, json.Unmarshal([]byte(strings.ReplaceAll(string(content), old, with)), made)
 }
 
-// removeClusterScoped deletes what isn't deleted with the trial's namespace.
+// removeClusterScoped deletes the trial's cluster-scoped resources and children, which outlive its namespace.
 func (t *Trial) removeClusterScoped(ctx context.Context) error {
 	var errs []error
 	for kind := range t.clusterScoped {

@@ -211,7 +211,7 @@ func (runner *Runner) childNames(spec map[string]any, children []operatortest.Ch
 }
 
 // OtherSpecInPlace is like OtherSpec, but keeps the names of the children. It returns nil if no field is known that
-// can be changed that way.
+// can be changed that way, or if the API server refuses each of these changes.
 func (runner *Runner) OtherSpecInPlace(ctx context.Context) (map[string]any, error) {
 	known, err := runner.Specs(ctx)
 	if err != nil {

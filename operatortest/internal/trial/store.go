@@ -101,7 +101,7 @@ func (s *store) close() {
 	}
 }
 
-// watch returns when the store contains all existing objects of a kind.
+// watch makes the store watch a kind, and returns once the store contains all existing objects of that kind.
 func (s *store) watch(ctx context.Context, kind schema.GroupVersionKind) error {
 	informer, err := s.informer(kind)
 	if err != nil {
@@ -210,7 +210,7 @@ func (s *store) get(kind schema.GroupVersionKind, namespace, name string) (objec
 	return found.(*unstructured.Unstructured).DeepCopy(), true
 }
 
-// list returns copies of all objects in a namespace. The result watched is false for a kind that is not watched.
+// list returns copies of all objects of a kind in a namespace. The result watched is false for a kind that is not watched.
 func (s *store) list(kind schema.GroupVersionKind, namespace string) (objects []*unstructured.Unstructured, watched bool) {
 	informer := s.watched(kind)
 	if informer == nil {

@@ -45,7 +45,7 @@ type Trial struct {
 	// that existed when their resources were deleted.
 	retained map[retained]bool
 	kept     []kept
-	// labelled lists the cluster-scoped resources of which the operators see only those with trialLabel.
+	// labelled lists the cluster-scoped resources of which the operators see only the objects with trialLabel.
 	labelled []schema.GroupResource
 	// clusterWide lists the cluster-scoped objects that Prepare created.
 	clusterWide []client.Object
@@ -68,7 +68,8 @@ type Trial struct {
 }
 
 // Try runs an experiment and cleans up after it. If the experiment fails, the error also contains the last requests and
-// log lines of each operator. If another trial is selected, Try does nothing.
+// log lines of each operator. If another trial is selected, Try does nothing, except for a reference trial or inside
+// another trial.
 func (runner *Runner) Try(ctx context.Context, name string, experiment func(context.Context, *Trial) error) (err error) {
 	if runner.skips(ctx, name) {
 		return nil

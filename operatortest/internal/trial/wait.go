@@ -18,8 +18,8 @@ import (
 // Quiet is how long an operator must have made no request, or in some waits no write, before it counts as done.
 const Quiet = 400 * time.Millisecond
 
-// Stillness checks repeatedly whether an operator is done. It counts checks, not time: on a busy machine the operator
-// is slow, and so are the checks.
+// Stillness finds out, over repeated checks, whether an operator is done. It counts checks, not time: on a busy machine
+// the operator is slow, and so are the checks.
 type Stillness struct {
 	// Quiet is how long there must be no request. If it is zero, the constant Quiet applies.
 	Quiet           time.Duration
