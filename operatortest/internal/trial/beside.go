@@ -55,8 +55,8 @@ func (t *Trial) namespaces() []string {
 	return []string{t.Namespace, t.beside.Namespace}
 }
 
-// checkBeside returns an error if there is a second namespace in which operators left undeclared objects, or whose final
-// state hasn't lasted.
+// checkBeside returns an error if there is a second namespace in which operators left undeclared objects, or whose
+// final state hasn't lasted.
 func (t *Trial) checkBeside(ctx context.Context) error {
 	if t.beside == nil {
 		return nil

@@ -39,7 +39,7 @@ type secretWatch struct {
 	mu sync.Mutex
 	// values maps each value to a description of its place: a key, and the name of a Secret.
 	values map[string]string
-	// given is what users wrote into resources, as JSON. It is not secret.
+	// given is what users wrote into objects, as JSON. It is not secret.
 	given []string
 }
 
@@ -82,7 +82,7 @@ func (w *secretWatch) add(secret *corev1.Secret) {
 	}
 }
 
-// give records what a user has put into a resource.
+// give records what a user has put into an object.
 func (w *secretWatch) give(content any) {
 	text, err := json.Marshal(content)
 	if err != nil {
@@ -94,7 +94,7 @@ func (w *secretWatch) give(content any) {
 }
 
 // needles returns the forms in which values may appear in texts, each with a description. It skips values whose keys
-// are left out, and values that a user wrote into a resource.
+// are left out, and values that a user wrote into an object.
 func (w *secretWatch) needles(leftOut func(key string) bool) map[string]string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

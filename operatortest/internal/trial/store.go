@@ -210,7 +210,8 @@ func (s *store) get(kind schema.GroupVersionKind, namespace, name string) (objec
 	return found.(*unstructured.Unstructured).DeepCopy(), true
 }
 
-// list returns copies of all objects of a kind in a namespace. The result watched is false for a kind that is not watched.
+// list returns copies of all objects of a kind in a namespace. The result watched is false for a kind that is not
+// watched.
 func (s *store) list(kind schema.GroupVersionKind, namespace string) (objects []*unstructured.Unstructured, watched bool) {
 	informer := s.watched(kind)
 	if informer == nil {

@@ -13,7 +13,8 @@ import (
 	"example.com/operator-workshop/operatortest/internal/specgen"
 )
 
-// UnmeetableSpec returns the sample's spec with an Unmeetable's patch applied. A patch that changes nothing is an error.
+// UnmeetableSpec returns the sample's spec with an Unmeetable's patch applied. A patch that changes nothing is an
+// error.
 func (runner *Runner) UnmeetableSpec(unmeetable operatortest.Unmeetable) (map[string]any, error) {
 	content, err := json.Marshal(map[string]any{"spec": runner.SampleSpec()})
 	if err != nil {
