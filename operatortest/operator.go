@@ -18,7 +18,7 @@ type Operator struct {
 	// Samples is a folder with objects that the API server must accept.
 	Samples string
 	// InvalidSamples is a folder with files whose last object the API server must refuse. It must accept the objects
-	// before that one.
+	// before that one. The first line of each file gives the reason: "# refused: " and a part of the API server's message.
 	InvalidSamples string
 
 	// Run runs the operator against the API server of the configuration, until the context ends and the work in
@@ -59,8 +59,8 @@ type Operator struct {
 	// Sample is the file of the custom resource on which the behaviours are tried. The operator must be able to
 	// fulfil the resource's spec. Only the file's first object is used; Prepare creates whatever else the resource needs.
 	//
-	// In this object and in those of Samples and InvalidSamples, in the texts of Values, and in all patches,
-	// {{.Namespace}} stands for the name of the trial's namespace.
+	// In this object and in those of Samples and InvalidSamples, in the texts of Values, in all patches, and in
+	// [Child.Applied], {{.Namespace}} stands for the name of the trial's namespace.
 	Sample string
 	// Prepare creates what the sample refers to, such as a ConfigMap, in a new namespace. It is nil if the sample needs
 	// nothing. The name of a cluster-scoped object must contain the namespace's name, because trials run in parallel. The
@@ -103,8 +103,8 @@ type Operator struct {
 	// Unmeetable lists specs that the API server accepts but the operator can't fulfil.
 	Unmeetable []Unmeetable
 	// Normalize removes from a copy of an object what differs between two resources with the same spec, such as generated
-	// names and random content. The kit itself ignores all metadata except labels, annotations, finalizers, owner
-	// references and whether the object is being deleted. It also ignores the children's status, what the API server
+	// names and random content. The kit itself ignores all metadata except the name, labels, annotations, finalizers,
+	// owner references and whether the object is being deleted. It also ignores the children's status, what the API server
 	// generates for a Service or a Job, the annotation in which the Deployment controller counts revisions, the
 	// namespace's name, UIDs and the conditions' lastTransitionTime.
 	Normalize func(object *unstructured.Unstructured)
@@ -227,7 +227,7 @@ type Child struct {
 	// ignores.
 	Drift map[string]string
 	// Foreign contains JSON merge patches to fields that belong to others; the operator must leave these fields alone.
-	// A label and an annotation are always tried.
+	// Before it applies a patch from Drift, the kit applies all of these, and also adds a label and an annotation.
 	Foreign map[string]string
 	// Applied contains parts of the child, as JSON, that others add by server-side apply and the operator must leave
 	// alone; each key describes its part. An example is a sidecar,
@@ -238,7 +238,8 @@ type Child struct {
 	Applied map[string]string
 }
 
-// Unmeetable is a spec that the operator can't fulfil, and how to create it.
+// Unmeetable describes a spec that the operator can't fulfil, because of the spec itself or because other objects block
+// the operator.
 type Unmeetable struct {
 	// Name completes "a resource whose …", such as "Deployment belongs to someone else".
 	Name string
@@ -268,7 +269,8 @@ type Interrupter interface {
 	Interrupt(namespace string, begin func(call string) (end func() error, err error)) (restore func())
 }
 
-// NameFor returns the child's name for a resource, or "" if the resource has no such child.
+// NameFor returns the child's name for a resource, or "" if the resource has no such child. For a child whose name is
+// generated, any other result means only that the resource has the child.
 func (c Child) NameFor(resource *unstructured.Unstructured) string {
 	if c.Name == nil {
 		return resource.GetName()

@@ -23,11 +23,13 @@ import (
 	"example.com/operator-workshop/operatortest/testcluster"
 )
 
-// Options contains what is known about an operator before it has run. Paths are relative to the working directory.
+// Options contains what is known about an operator before it has run. Paths, except those in the arguments of Command,
+// are relative to the working directory.
 type Options struct {
 	CRDs, Roles, Webhooks []string
 	Sample                string
-	// Command is the program and its arguments, with the placeholders of process.Values. It runs in Dir.
+	// Command is the program and its arguments, with the placeholders of process.Values. It runs in Dir, so paths in the
+	// arguments are relative to Dir.
 	Command []string
 	// Dir is the folder of the file to be written; the paths in that file are relative to it.
 	Dir string
@@ -35,7 +37,8 @@ type Options struct {
 	Timeout time.Duration
 }
 
-// Check returns an error that says which flag is missing or wrong.
+// Check returns an error if CRDs, Sample or Command is empty, if Timeout isn't positive, or if Sample's first object is
+// not of a kind that CRDs define.
 func (o Options) Check() error {
 	switch {
 	case len(o.CRDs) == 0:
@@ -62,7 +65,7 @@ func (o Options) Check() error {
 	return nil
 }
 
-// defines reports whether the files and folders contain the CRD of an object.
+// defines reports whether the files and folders contain a CRD that serves the kind and version of an object.
 func defines(paths []string, object *unstructured.Unstructured) (bool, error) {
 	for _, path := range paths {
 		files := []string{path}
@@ -154,7 +157,8 @@ func Learn(ctx context.Context, options Options) (content []byte, err error) {
 	return described.render()
 }
 
-// file returns the fields that the options determine. Relative paths become relative to Dir.
+// file returns an operatortest.yaml with only the fields that the options determine. Relative paths become relative to
+// Dir.
 func (o Options) file() (config.File, error) {
 	made := config.File{Command: slices.Clone(o.Command)}
 	dir, err := filepath.Abs(o.Dir)

@@ -24,14 +24,15 @@ type child struct {
 	// Labels tell a child with a generated name from the others of its kind.
 	Labels map[string]string
 	Drift  []proposal
-	// above means that the child is cluster-scoped and its resource is not, so the child can't have an owner reference.
+	// above means that the child is cluster-scoped and its resource is not, so the resource can't be the child's owner.
 	above bool
 }
 
-// source is a field that can be part of a name.
+// source is a field of a resource: its CEL expression, and its value, which may be a part of a child's name.
 type source struct{ expression, value string }
 
-// sourcesOf returns the texts in a resource from which operators build names.
+// sourcesOf returns the fields of a resource from which an operator may build names: the resource's name, the texts in
+// its spec, and its namespace.
 func sourcesOf(resource *unstructured.Unstructured) []source {
 	sources := []source{{"object.metadata.name", resource.GetName()}}
 	spec, _, _ := unstructured.NestedMap(resource.Object, "spec")
@@ -123,8 +124,8 @@ func pair(first, second run) []child {
 	return children
 }
 
-// distinguishing returns the labels that select exactly one object of a kind in each run. It returns nil if the
-// object is the only one of its kind, or if no labels tell it from the others.
+// distinguishing returns those labels of an object that together select exactly one object of its kind in each run. It
+// returns nil if the object is the only one of its kind, or if no labels tell it from the others.
 func distinguishing(made *unstructured.Unstructured, first, second []*unstructured.Unstructured) map[string]string {
 	first, second = sameKind(made, first), sameKind(made, second)
 	found := maps.Clone(made.GetLabels())

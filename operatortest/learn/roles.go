@@ -13,9 +13,10 @@ import (
 	"example.com/operator-workshop/operatortest/internal/manifest"
 )
 
-// roleFile is a file with Roles and ClusterRoles, by their kinds and names.
+// roleFile is a file that contains Roles or ClusterRoles.
 type roleFile struct {
-	path  string
+	path string
+	// roles lists their kinds and names.
 	roles []string
 }
 

@@ -60,7 +60,7 @@ func (c Command) ServesWebhooks() bool { return c.uses(".WebhookPort") }
 // {{.WebhooksOnly}}.
 func (c Command) WebhooksOnly() bool { return c.uses(".WebhooksOnly") }
 
-// uses reports whether the command has a placeholder.
+// uses reports whether a placeholder is in Args or Env.
 func (c Command) uses(placeholder string) bool {
 	return slices.ContainsFunc(slices.Concat(c.Args, c.Env), func(text string) bool { return strings.Contains(text, placeholder) })
 }

@@ -90,7 +90,7 @@ type Trial struct {
 	Timeline []Entry `json:"timeline,omitempty"`
 	// Namespace is a failed trial's namespace.
 	Namespace string `json:"namespace,omitempty"`
-	// Logs contains what a failed trial's operators logged or printed, as far as the kit knows it.
+	// Logs contains the last lines that a failed trial's operators logged or printed, as far as the kit knows them.
 	Logs []Log `json:"logs,omitempty"`
 }
 
@@ -154,8 +154,8 @@ func (r *Report) WriteJSON(to io.Writer) error {
 	return encoder.Encode(r)
 }
 
-// WriteFailures writes what was expected and what was found, for each behaviour that failed or was not tried, with the
-// command that runs one of the behaviour's failed trials alone, if there is one. The last line is a summary.
+// WriteFailures writes the Failure of each behaviour that failed or was not tried, with the command that runs one of the
+// behaviour's failed trials alone, if there is one. The last line is a summary.
 func (r *Report) WriteFailures(to io.Writer) error {
 	text := &strings.Builder{}
 	trials, requests := 0, 0

@@ -93,7 +93,7 @@ type Cluster struct {
 
 	// Admin is a client that knows the kinds that the kit itself uses, whatever Scheme is.
 	Admin client.Client
-	// dir is a folder for files that are deleted with the cluster.
+	// dir is the control plane's folder or, on an existing cluster, a temporary folder that Stop removes.
 	dir    string
 	assets string
 	// plane is the control plane of this process, or nil. If it is shared, later processes may use it, too.
@@ -108,9 +108,9 @@ type Cluster struct {
 	leftovers []client.Object
 }
 
-// Start starts the cluster and installs its definitions and webhooks. It returns
-// when the nodes are ready and the controllers are running. If it fails, it leaves nothing
-// running, except perhaps a shared control plane.
+// Start starts the cluster and installs its definitions and webhooks. It returns when the nodes are ready and the
+// controllers are running; on an existing cluster, it doesn't check that. If it fails, it leaves nothing running, except
+// perhaps a shared control plane.
 func (c *Cluster) Start(ctx context.Context) error {
 	if c.dir != "" {
 		return errors.New("start the test cluster: it has been started before")

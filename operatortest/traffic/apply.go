@@ -49,7 +49,8 @@ func (t *Tap) NoteOther(object *unstructured.Unstructured) {
 type version struct {
 	uid    types.UID
 	number string
-	// content and withStatus are digests of what applied returns for the object itself, and for its status.
+	// content and withStatus are digests of what applied returns for an apply to the object itself, and for an apply to
+	// its status.
 	content, withStatus [sha256.Size]byte
 }
 

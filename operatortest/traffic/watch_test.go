@@ -141,7 +141,7 @@ func watching(t *testing.T, tap *Tap, config *rest.Config) apiwatch.Interface {
 	return begun
 }
 
-// next returns the next event that the operator sees, as "MODIFIED a 2".
+// next returns the next event that the operator sees, in a form such as "MODIFIED a 2".
 func next(g Gomega, seen apiwatch.Interface) string {
 	var got apiwatch.Event
 	g.EventuallyWithOffset(1, seen.ResultChan()).WithTimeout(waitTimeout).Should(Receive(&got))
