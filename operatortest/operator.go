@@ -83,8 +83,9 @@ type Operator struct {
 	// at rest. Events, Leases and refused writes don't count.
 	MaxWrites int
 	// Drains means that the operator finishes the queued work and writes its Events before it ends. client-go's queue
-	// makes that possible. controller-runtime's manager drops what is queued, and catches up after the next start; Events
-	// that are not yet written are lost. Source: Provider.Stop in controller-runtime's pkg/internal/recorder.
+	// makes the former possible; the latter needs an event recorder that waits until its Events are written.
+	// controller-runtime's manager drops what is queued, and catches up after the next start; Events that are not yet
+	// written are lost. Source: Provider.Stop in controller-runtime's pkg/internal/recorder.
 	Drains bool
 	// Values gives sensible values of spec fields, by their paths, such as
 	// "spec.image". For a field without them, the kit generates values from the field's schema.

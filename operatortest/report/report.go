@@ -154,8 +154,8 @@ func (r *Report) WriteJSON(to io.Writer) error {
 	return encoder.Encode(r)
 }
 
-// WriteFailures writes the Failure of each behaviour that failed or was not tried, with the command that runs one of the
-// behaviour's failed trials alone, if there is one. The last line is a summary.
+// WriteFailures writes the Failure of each behaviour that failed or was not tried, with the command that runs one of
+// the behaviour's failed trials alone, if there is one. The last line is a summary.
 func (r *Report) WriteFailures(to io.Writer) error {
 	text := &strings.Builder{}
 	trials, requests := 0, 0

@@ -109,8 +109,8 @@ type Cluster struct {
 }
 
 // Start starts the cluster and installs its definitions and webhooks. It returns when the nodes are ready and the
-// controllers are running; on an existing cluster, it doesn't check that. If it fails, it leaves nothing running, except
-// perhaps a shared control plane.
+// controllers are running; on an existing cluster, it doesn't check that. If it fails, it leaves nothing running,
+// except perhaps a shared control plane.
 func (c *Cluster) Start(ctx context.Context) error {
 	if c.dir != "" {
 		return errors.New("start the test cluster: it has been started before")
