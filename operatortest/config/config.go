@@ -34,8 +34,8 @@ type File struct {
 	// Sample is the file with the resource on which the behaviours are tried. The operator must be able to fulfil the
 	// resource's spec. Only the file's first object is used.
 	//
-	// In this object and in those of Samples, InvalidSamples and Prepare, in the texts of Values, and in all patches,
-	// {{.Namespace}} stands for the name of the trial's namespace.
+	// In this object and in those of Samples, InvalidSamples and Prepare, in the texts of Values, in all patches, and in
+	// each child's Applied, {{.Namespace}} stands for the name of the trial's namespace.
 	Sample string `json:"sample"`
 	// Webhooks are files and folders with the operator's webhook configurations, as controller-gen writes them. During
 	// the trials, the kit runs one more operator, which serves the webhooks on port {{.WebhookPort}} of 127.0.0.1, with
