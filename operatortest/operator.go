@@ -50,7 +50,7 @@ type Operator struct {
 	ServesWebhooks bool
 	// WebhooksOnly means that Run starts no controllers if [WebhookServer.Only] is true. The operator that serves the
 	// webhooks may then read all namespaces, so its webhooks can look up other objects of a trial. Otherwise it sees only
-	// its own namespace, which is empty, so that it doesn't reconcile the resources of the trials.
+	// its own namespace, in which there is nothing to reconcile, so that it leaves the resources of the trials alone.
 	WebhooksOnly bool
 	// Roles are files with the operator's Roles and ClusterRoles. The operator runs with these permissions and no
 	// others. A Role applies in the namespace of each trial, which also contains the Lease. If Roles is empty, the

@@ -40,9 +40,9 @@ type File struct {
 	// Webhooks are files and folders with the operator's webhook configurations, as controller-gen writes them. During
 	// the trials, the kit runs one more operator, which serves the webhooks on port {{.WebhookPort}} of 127.0.0.1, with
 	// the certificate in {{.CertDir}}. If the command has these placeholders, that operator also converts objects whose
-	// definitions name a conversion webhook. That operator sees only a namespace of its own, which is empty. If its webhooks
-	// look up other objects, make the command start it without controllers where {{.WebhooksOnly}} is true: it may then read
-	// all namespaces.
+	// definitions name a conversion webhook. That operator sees only a namespace of its own, in which there is nothing to
+	// reconcile. If its webhooks look up other objects, make the command start it without controllers where
+	// {{.WebhooksOnly}} is true: it may then read all namespaces.
 	Webhooks []string `json:"webhooks,omitempty"`
 	// Roles are files with Roles and ClusterRoles, or folders with such files. The operator runs with these permissions and no
 	// others. Without Roles, it may do everything, and the "least-privilege" behaviour is left out.
