@@ -130,7 +130,7 @@ var _ = Describe("reading tickets", func() {
 			fields = slices.Concat([]string{"schema", "openAPIV3Schema"}, fields, []string{"description"})
 			description, _, err := unstructured.NestedString(highest, fields...)
 			Expect(err).NotTo(HaveOccurred())
-			// The API server publishes the schema a moment after it serves the kind. kubectl breaks long lines.
+			// The API server publishes the schema a moment after it starts to serve the kind. kubectl breaks long lines.
 			Eventually(func() (string, error) {
 				explained, err := cluster.Kubectl(ctx, "explain", path)
 				return strings.Join(strings.Fields(explained), " "), err

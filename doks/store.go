@@ -95,7 +95,7 @@ func (e *Emulator) save() error {
 	return err
 }
 
-// keep saves the changes of a request before the client gets the reply. If that fails, the reply is an error.
+// keep saves what a request has changed before the client gets the reply. If that fails, the reply is an error.
 func (e *Emulator) keep(done reply) reply {
 	if !done.effective {
 		return done

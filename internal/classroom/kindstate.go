@@ -13,9 +13,9 @@ const (
 	kindAbsent kindState = iota
 	// kindHalfMade is a cluster whose creation began here and never completed, so it holds no one's work.
 	kindHalfMade
-	// kindOurs was made in this checkout.
+	// kindOurs is a cluster that was made in this checkout.
 	kindOurs
-	// kindForeign has the same name, but no record shows that it was made in this checkout.
+	// kindForeign is a cluster with the name of this checkout's cluster, but no record shows that it was made here.
 	kindForeign
 )
 

@@ -18,7 +18,8 @@ const (
 	// ReasonProgressing goes with False: pods are being created, replaced or removed, or are not ready, or the Deployment
 	// or the Service is being replaced.
 	ReasonProgressing = "Progressing"
-	// ReasonStalled goes with False: the Deployment reports that it makes no progress.
+	// ReasonStalled goes with False: the Deployment reports that its rollout makes no progress, or that its pods can't be
+	// created.
 	ReasonStalled = "Stalled"
 	// ReasonConfigMapNotFound goes with False: the ConfigMap that spec.configMapName
 	// names does not exist. The controller leaves running pods as they are.

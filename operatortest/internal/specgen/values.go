@@ -217,8 +217,8 @@ func (w *walk) exampleObject(at position, schema *apiextensionsv1.JSONSchemaProp
 }
 
 // newItem returns one more item for a list. An object is like the last item, or an example if there is none, except
-// that the first of the list's map keys, if it has any, gets a value that is not in use yet. Any other item differs
-// from all items in the list.
+// that the first of the list's map keys, if it has any, gets a value that is not in use yet. If the items are no objects
+// with known fields, the new one is a value that the list doesn't contain.
 func (w *walk) newItem(at position, schema *apiextensionsv1.JSONSchemaProps, list []any) (any, bool) {
 	items, inner := itemSchema(schema), at.item(len(list))
 	if items == nil {
