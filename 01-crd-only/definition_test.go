@@ -79,8 +79,8 @@ var _ = Describe("a rule that is added later", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// copyDefinition returns a copy of the stage's definition in another group, without short names and categories, for a
-// spec to change.
+// copyDefinition returns a copy of the stage's definition, in the given group and without short names and categories,
+// for a spec to change.
 func copyDefinition(group string) *unstructured.Unstructured {
 	GinkgoHelper()
 	definition := readDefinition()

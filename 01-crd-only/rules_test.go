@@ -156,7 +156,7 @@ func TestBooking(t *testing.T) {
 }
 
 // TestEveryRuleHasASample removes the rules of v1 one at a time. Each time, at least one invalid sample must be
-// accepted, or refused for another reason.
+// accepted, or refused with an error that lacks the message in the sample's first line.
 func TestEveryRuleHasASample(t *testing.T) {
 	api := mustRead(t)
 	files, err := filepath.Glob(operator.InvalidSamples + "/*.yaml")

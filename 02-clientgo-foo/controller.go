@@ -118,7 +118,7 @@ func (c *controller) start(ctx context.Context) error {
 	return nil
 }
 
-// synced reports whether the caches are filled and the handlers have seen every object of the first lists.
+// synced reports whether the caches are filled and the handlers have seen every object of the informers' initial lists.
 func (c *controller) synced() bool {
 	for _, handler := range c.handlers {
 		if !cache.IsDone(handler) {
@@ -166,7 +166,7 @@ func (c *controller) work(ctx, leading context.Context, recorder events.EventRec
 	//workshop:step 2.14c
 	logger.Info("Stopping", "queued", c.queue.Len())
 	//workshop:step 2.14c
-	// When the drain timeout expires, work aborts its requests, too, and returns an error.
+	// When the drain timeout expires, work aborts the requests in progress and returns an error.
 	timeout := time.AfterFunc(c.drain, abort)
 	workers.Wait()
 	//workshop:until 2.14c return nil
@@ -215,9 +215,9 @@ func (c *controller) processNext(ctx context.Context) bool {
 }
 
 const (
-	// byDeploymentName indexes Foos by the namespace and name of the Deployment in their spec.
+	// byDeploymentName is the index of Foos by their namespace and spec.deploymentName.
 	byDeploymentName = "deploymentName"
-	// byOwner indexes Deployments by the UID of the Foo that controls them.
+	// byOwner is the index of Deployments by the UID of the Foo that controls them.
 	byOwner = "owner"
 )
 

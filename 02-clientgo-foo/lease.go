@@ -38,7 +38,7 @@ type lease struct {
 	stopped chan struct{}
 }
 
-// A replica needs these permissions only in its own namespace.
+// A replica needs these permissions only in the namespace of the Lease, which is its own by default.
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=foo-system,roleName=foo-controller-leader-election,resources=leases,verbs=get;create;update
 
 func newLease(kube kubernetes.Interface, options lifecycle.LeaderElection) (*lease, error) {

@@ -85,7 +85,7 @@ var _ = Describe("a change of spec.deploymentName", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// refusePods makes the API server refuse further pods of Foos in the namespace until the returned object is deleted.
+// refusePods makes the API server refuse to create pods of Foos in the namespace until the returned object is deleted.
 func refusePods(ctx context.Context, namespace string) client.Object {
 	GinkgoHelper()
 	limit := &corev1.LimitRange{

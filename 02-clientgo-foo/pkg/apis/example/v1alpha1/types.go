@@ -16,7 +16,8 @@ const (
 	// ReasonDeploymentProgressing goes with False: the Deployment is rolling out, some of its replicas are
 	// unavailable, or it is being removed, and a new one follows.
 	ReasonDeploymentProgressing = "DeploymentProgressing"
-	// ReasonDeploymentStalled goes with False: the Deployment reports that it makes no progress.
+	// ReasonDeploymentStalled goes with False: the Deployment reports that it makes no progress, or that pods
+	// can't be created or deleted.
 	ReasonDeploymentStalled = "DeploymentStalled"
 	// ReasonDeploymentRefused goes with False: the API server refuses to create or patch the Deployment, or to delete one
 	// of an earlier name, for example because of a quota or a policy.
