@@ -16,7 +16,8 @@ import (
 )
 
 // connect reads the Kluster's token, and makes a client for the account that the token belongs to. It returns an error
-// if another account is recorded. Unless the Kluster is being deleted, connect also protects the token's Secret.
+// if the Kluster records a different account. Unless the Kluster is being deleted, connect also protects the token's
+// Secret.
 //
 //workshop:step 6.7a
 func (c *controller) connect(ctx context.Context, kluster *klusterv1alpha1.Kluster) (observation, error) {
@@ -86,7 +87,7 @@ func (c *controller) readToken(ctx context.Context, kluster *klusterv1alpha1.Klu
 // secretsResource is the resource that the metadata client lists.
 var secretsResource = corev1.SchemeGroupVersion.WithResource("secrets")
 
-// tokenFinalizer returns the finalizer that a Kluster puts on its token's Secret.
+// tokenFinalizer returns the Kluster's own finalizer for its token's Secret.
 func tokenFinalizer(kluster *klusterv1alpha1.Kluster) string {
 	return klusterv1alpha1.TokenFinalizerPrefix + string(kluster.UID)
 }

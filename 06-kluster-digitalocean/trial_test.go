@@ -163,7 +163,7 @@ func (r *trial) ready(t *testing.T) metav1.Condition {
 	return metav1.Condition{}
 }
 
-// creations returns the lines in the cloud's journal about create requests that took effect.
+// creations returns the lines in the cloud's journal about cluster creations that took effect.
 func (r *trial) creations() (lines []string) {
 	for _, entry := range r.cloud.Effective("create cluster") {
 		lines = append(lines, fmt.Sprint(entry))

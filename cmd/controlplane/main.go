@@ -26,7 +26,7 @@ func main() {
 	}
 }
 
-// app holds the flags. Progress goes to standard error, so that standard output contains only what scripts need.
+// app holds the flags.
 type app struct {
 	options controlplane.Options
 	user    controlplane.User
@@ -53,7 +53,7 @@ func newRootCommand() *cobra.Command {
 }
 
 func (a *app) open(cmd *cobra.Command, dir string) (*controlplane.ControlPlane, error) {
-	a.options.Out = cmd.ErrOrStderr()
+	a.options.Out = cmd.ErrOrStderr() // standard output contains only what scripts need
 	return controlplane.Open(dir, a.options)
 }
 

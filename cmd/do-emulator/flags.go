@@ -21,8 +21,8 @@ const (
 	kwok = "kwok"
 )
 
-// tokenVariable is the environment variable for an additional token. Other users of the machine can see a command's
-// arguments, but not its environment.
+// tokenVariable is the environment variable for a token, instead of or in addition to those of --token. Other users of
+// the machine can see a command's arguments, but not its environment.
 const tokenVariable = "DO_EMULATOR_TOKEN"
 
 type flags struct {

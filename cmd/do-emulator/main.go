@@ -29,7 +29,8 @@ const (
 	// Go's clients close such a connection themselves. Otherwise, the emulator might close it just when a client sends a
 	// request.
 	idleLimit = 2 * time.Minute
-	// stopLimit bounds the removal of the control planes after Ctrl-C. Open requests must end within half of it.
+	// stopLimit bounds the removal of the control planes after Ctrl-C. Before the removal, open requests have half as
+	// long to end.
 	stopLimit = time.Minute
 )
 

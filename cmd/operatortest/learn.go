@@ -14,7 +14,7 @@ import (
 	"example.com/operator-workshop/operatortest/learn"
 )
 
-// learnOptions are the flags of learn.
+// learnOptions are the flags and arguments of learn.
 type learnOptions struct {
 	file  string
 	force bool

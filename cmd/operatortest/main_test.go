@@ -75,7 +75,7 @@ func TestRunRefuses(t *testing.T) {
 	}
 }
 
-// docs/testing-your-operator.md must show the example's current file.
+// docs/testing-your-operator.md must show the example's operatortest.yaml as it is.
 func TestThePageShowsTheExamplesFile(t *testing.T) {
 	g := NewWithT(t)
 	page, err := os.ReadFile("../../docs/testing-your-operator.md")

@@ -21,7 +21,7 @@ const shared = "(shared)"
 // each behaviour that is being tried, and of all behaviours together.
 type progress struct {
 	table *tabwriter.Writer
-	// output is the terminal. It is nil if the output is not a terminal.
+	// output is the terminal. It is nil if there is none that can overwrite lines.
 	output io.Writer
 
 	mu            sync.Mutex

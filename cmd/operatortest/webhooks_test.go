@@ -262,8 +262,8 @@ timeout: 20s
 	return path
 }
 
-// Each of the three webhooks is needed: one sets the sample's text, one refuses a Note, and one converts v2 to v1, the
-// stored version.
+// Each of the three webhooks is needed: one sets the sample's text, one refuses the invalid samples, and one converts
+// between v2 and v1, the stored version.
 func TestWebhooksOfAProcess(t *testing.T) {
 	g := NewWithT(t)
 	file := describeNotes(t, notesCommand, "[manifests.yaml]")

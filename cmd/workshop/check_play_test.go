@@ -34,7 +34,8 @@ $ echo removed >removed
 ` + "```" + `
 `
 
-// checkPlays checks a small stage of the checkout and plays its chapter with the learner's copy.
+// checkPlays adds a small stage to the checkout, and tests that `make stage-9 check PLAY=1` plays its chapter with
+// the learner's copy.
 func (c checkout) checkPlays(t *testing.T) {
 	g := NewWithT(t)
 	archive, err := txtar.ParseFile("../../internal/exercise/testdata/toy.txtar")

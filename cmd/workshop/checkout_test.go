@@ -14,7 +14,7 @@ import (
 	"example.com/operator-workshop/internal/repo"
 )
 
-// checkout is a copy of this checkout, for tests that change it.
+// checkout is a copy of this checkout: tests may change the copy.
 type checkout struct{ root string }
 
 // copyCheckout copies this checkout into a folder whose path has a space and an umlaut, as learners' paths may.

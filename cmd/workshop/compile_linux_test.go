@@ -15,8 +15,8 @@ import (
 	"example.com/operator-workshop/internal/repo"
 )
 
-// compileBench returns a command that runs until the file stop exists, and then exits with status 7. Instead of
-// waiting, a fake sleep creates the file slept.
+// compileBench returns a shell command that runs a program with tools/compile.sh. The program runs until the file stop
+// exists, and then exits with status 7. The script's sleep is a fake: instead of waiting, it creates the file slept.
 func compileBench(t *testing.T) (command, stop, slept string) {
 	t.Helper()
 	g := NewWithT(t)

@@ -19,8 +19,8 @@ func (a *app) hold(ctx context.Context, cluster classroom.Cluster) (*leftover.Pl
 	return leftover.Begin(ctx, a.repo.State(), key, a.program, watchdogName)
 }
 
-// chapterEnvironment returns the environment of a chapter's commands. Settings for go and make in the learner's shell
-// must not change what a chapter does.
+// chapterEnvironment returns the environment of a chapter's commands. It leaves out settings of the learner's shell
+// that would change what a chapter does, such as GOFLAGS and MAKEFLAGS.
 func (a *app) chapterEnvironment(cluster classroom.Cluster, held *leftover.Play) []string {
 	return e2e.Environment(append(a.chosen(cluster), held.Environment())...)
 }

@@ -85,7 +85,7 @@ func plainFlagError(err error) error {
 }
 
 // fromEnvironment returns the value of an environment variable, or the fallback if the variable is empty. The Makefile and
-// `make shell` set such variables, for example to choose the cluster.
+// `make shell` set WORKSHOP_CLUSTER and WORKSHOP_NAME, which choose the cluster.
 func fromEnvironment(name, fallback string) string {
 	if value := os.Getenv(name); value != "" {
 		return value

@@ -27,7 +27,7 @@ const (
 	cloudNamespace = "kluster-e2e-cloud"
 	// cloudName is the emulator's host name in the operator's requests.
 	cloudName = "do-emulator." + cloudNamespace + ".svc"
-	// certificateValidity is how long the certificate is valid: longer than any test.
+	// certificateValidity is how long the emulator's certificate stays valid: longer than any test takes.
 	certificateValidity = 24 * time.Hour
 )
 
@@ -54,7 +54,8 @@ func startCloud(ctx SpecContext) {
 	incluster.Kubectl(ctx, "rollout", "status", "deployment/do-emulator", "--namespace="+cloudNamespace, "--timeout=2m")
 }
 
-// cloudSecret returns a manifest of the Secret with the emulator's certificate. It is JSON, which is also valid YAML.
+// cloudSecret returns a manifest of the Secret with the emulator's certificate and key. It is JSON, which is also valid
+// YAML.
 func cloudSecret() string {
 	secret, err := json.Marshal(map[string]any{
 		"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls",
@@ -122,8 +123,8 @@ func effective(ctx context.Context, operation, cluster string) int {
 	return count
 }
 
-// askCloud gets one of the emulator's own pages through a forwarded port, because the emulator serves them only to
-// requests for a loopback host.
+// askCloud queries one of the emulator's own endpoints through a forwarded port, because the emulator serves them only
+// to requests for a loopback host.
 func askCloud(ctx context.Context, path string, answer any) {
 	GinkgoHelper()
 	err := incluster.Forward(ctx, cloudNamespace, "service/do-emulator", "443", func(ctx context.Context, address string) error {
