@@ -101,7 +101,7 @@ func (a *app) exercise(cmd *cobra.Command, stage repo.Stage, verb, step string, 
 	}
 }
 
-// copyOf returns the learner's copy of a stage, which may not exist yet.
+// copyOf returns the learner's copy of a stage, even if the copy doesn't exist yet.
 func (a *app) copyOf(cmd *cobra.Command, stage repo.Stage) (*exercise.Copy, error) {
 	exercises, err := exercise.Load(a.repo, stage)
 	if err != nil {

@@ -152,8 +152,8 @@ func defaultNodes(provider string) int {
 	return 3
 }
 
-// upToInstall brings up a cluster in which the command then installs or removes something. If the cluster is the
-// learner's own, upToInstall asks first.
+// upToInstall brings up the cluster for a command that may then change it. If the cluster is the learner's own,
+// upToInstall asks first.
 func (a *app) upToInstall(cmd *cobra.Command) (classroom.Cluster, error) {
 	a.confirm = a.ask(cmd.InOrStdin(), cmd.OutOrStdout())
 	cluster, err := a.cluster(cmd.OutOrStdout())
