@@ -149,16 +149,17 @@ const (
 	// ReasonImpossible: no password can meet the policy, or no Secret can have the name in the spec. You have to change
 	// the spec.
 	ReasonImpossible = "Impossible"
-	// ReasonNameChanged: the Password already has a Secret of another name. Change the name in the spec
-	// back, or delete that Secret.
+	// ReasonNameChanged: the Password already has a Secret, but not under its effective name (see EffectiveSecretName).
+	// Change spec.secretName back, or delete that Secret.
 	ReasonNameChanged = "NameChanged"
 	// ReasonNameTaken: a Secret with the effective name (see EffectiveSecretName) exists, but neither the Password nor a
 	// deleted Password of the same name controls it.
 	ReasonNameTaken = "NameTaken"
-	// ReasonRefused: the API server refuses the Secret, for example because of a quota or a policy of the cluster.
+	// ReasonRefused: the API server refuses to create or change the Secret, for example because of a quota or a policy of
+	// the cluster.
 	ReasonRefused = "Refused"
-	// ReasonReplacing: the Secret is being deleted, or belongs to a deleted Password of the same name; a new one will
-	// follow.
+	// ReasonReplacing: the Secret is being deleted, or belongs to a deleted Password that had this Password's name; a new
+	// Secret will follow.
 	ReasonReplacing = "Replacing"
 )
 
