@@ -193,7 +193,8 @@ func TestProcessFailsInOneLine(t *testing.T) {
 	}
 }
 
-// protocolOf returns the protocol that a TLS server chooses, "h2" or "http/1.1", or "" if no TLS server answers.
+// protocolOf returns the protocol that the TLS server at the address chooses, "h2" or "http/1.1", or "" if no TLS
+// server answers there.
 func protocolOf(address string) string {
 	connection, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2", "http/1.1"}})
 	if err != nil {

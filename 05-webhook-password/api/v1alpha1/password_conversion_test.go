@@ -110,7 +110,7 @@ func seed(f *testing.F) {
 	}
 }
 
-// fill makes a random object, perhaps one that the API server would refuse.
+// fill gives the object random contents, which the API server might refuse.
 func fill(seed int64, object any) {
 	randfill.New().RandSource(rand.NewSource(seed)).NilChance(0.3).NumElements(0, 3).Funcs(
 		func(meta *metav1.TypeMeta, _ randfill.Continue) { *meta = metav1.TypeMeta{} },

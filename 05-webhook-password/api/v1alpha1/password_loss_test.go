@@ -114,7 +114,8 @@ func TestNothingIsLost(t *testing.T) {
 	}
 }
 
-// TestAnnotationsThatDoNotFit converts Passwords with an annotation that is out of date, or that someone else wrote.
+// TestAnnotationsThatDoNotFit converts Passwords whose conversion annotations hold an outdated spec, or something that
+// no conversion writes.
 func TestAnnotationsThatDoNotFit(t *testing.T) {
 	for name, note := range map[string]string{
 		"another policy": `{"length":99,"digits":9,"symbols":9,"caseSensitive":false,"policy":{"length":99,"require":[],"case":"Lower"}}`,

@@ -14,7 +14,7 @@ import (
 const (
 	// minSearched is the minimum length, in bytes, of a value to search for. A shorter one may occur by chance.
 	minSearched = 12
-	// windowLength is the length, in bytes, of the beginning of a value that search looks up first.
+	// windowLength is the length, in bytes, of the beginning of a needle's form, by which search looks up the needle.
 	windowLength = 8
 )
 
@@ -31,7 +31,7 @@ const (
 // use.
 type disclosures struct {
 	mu sync.Mutex
-	// texts holds the visible texts of each place.
+	// texts maps each place to the texts recorded from it.
 	texts map[string][]string
 	// secrets maps the value of each secret to a description of it.
 	secrets map[string]string

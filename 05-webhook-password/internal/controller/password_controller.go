@@ -33,14 +33,17 @@ const (
 	// reconcileTimeout bounds one call of Reconcile. It is shorter than the timeout of the
 	// manager's graceful shutdown, so a call that has begun can finish.
 	reconcileTimeout = 15 * time.Second
-	// The cache does not hold other people's Secrets, so no event announces that one of them was deleted. The operator
-	// polls instead: each time, it waits for as long as Ready has been False so far, within these bounds.
+	// If someone else's Secret has the name that a Password needs, no event tells the operator to try again when that
+	// Secret is deleted: the operator watches only Secrets with its label, and an event about one of them concerns only
+	// the Password that controls it. So the operator polls: each time, it waits for as long as Ready has been False so
+	// far, within these bounds.
 	minBlockedDelay, maxBlockedDelay = time.Second, 5 * time.Minute
 )
 
 // PasswordReconciler reconciles Passwords.
 type PasswordReconciler struct {
-	// Client reads from the cache, whose only Secrets are the operator's own. APIReader reads from the API server.
+	// Client reads from the cache, whose only Secrets are those with the operator's label. APIReader reads from the API
+	// server.
 	client.Client
 	APIReader client.Reader
 	Scheme    *runtime.Scheme
