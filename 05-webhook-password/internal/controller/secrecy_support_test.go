@@ -32,8 +32,8 @@ var least = map[string]int{inLog: 3000, inEvent: 150, inPassword: 300, inMetadat
 // leastSecrets is the minimum number of secrets in a run of all specs.
 const leastSecrets = 250
 
-// newLogger returns a logger that records every line, and writes errors and lines of level 0 to Ginkgo's report.
-// Unlike the operator's own logger, it logs whole objects, which makes the test stricter.
+// newLogger returns a logger that records every line up to logLevel, and writes errors and lines of level 0 to Ginkgo's
+// report. Unlike the operator's own logger, it logs whole objects, which makes the test stricter.
 func newLogger() logr.Logger {
 	write := func(prefix, line string) {
 		disclosed.note(inLog, prefix+": "+line)
@@ -45,7 +45,7 @@ func newLogger() logr.Logger {
 }
 
 // watchDisclosures records the operator's Secrets, all Passwords and all events from now on, until the suite ends. Then
-// expectSecrecy searches them.
+// expectSecrecy searches the recorded texts for passwords and keys.
 func watchDisclosures() {
 	GinkgoHelper()
 	DeferCleanup(expectSecrecy) // after the watches have ended

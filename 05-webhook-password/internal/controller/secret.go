@@ -23,9 +23,9 @@ import (
 //workshop:markers 5.4e
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch
 
-// ensureSecret creates the Secret, or patches it if it differs. It returns the Password's own Secret, or nil if the
-// Password has none, its Secret is being deleted, or spec.secretName is invalid or taken. If something blocks the
-// Password, ensureSecret also returns a blockedError.
+// ensureSecret creates the Secret, or patches it if it needs a new password or lacks the operator's label. It returns
+// the Password's own Secret, or nil if the Password has none, its Secret is being deleted, or spec.secretName is
+// invalid or taken. If something blocks the Password, ensureSecret also returns a blockedError.
 //
 //workshop:step 5.2a
 func (r *PasswordReconciler) ensureSecret(ctx context.Context, password *secretv1.Password) (*corev1.Secret, error) {
@@ -79,10 +79,10 @@ func (r *PasswordReconciler) ensureSecret(ctx context.Context, password *secretv
 	return r.patchSecret(ctx, password, secret, desired, reason)
 }
 
-// findFormer returns the Secret that the Password has under another name, with a blockedError. It returns nil if there
-// is none, or if that Secret is being deleted. The webhook refuses a change of the name. If the webhook is switched
-// off, the operator still must not make a second Secret: the first one would stay behind, with a password that is never
-// rotated.
+// findFormer returns the Secret that the Password has under a name other than the effective one, with a blockedError.
+// It returns nil if there is none, or if that Secret is being deleted. The webhook refuses a change of the name. If the
+// webhook is switched off, the operator still must not make a second Secret: the first one would stay behind, with a
+// password that is never rotated.
 //
 //workshop:step 5.10
 func (r *PasswordReconciler) findFormer(ctx context.Context, password *secretv1.Password) (*corev1.Secret, error) {
@@ -202,8 +202,8 @@ func findBlocker(password *secretv1.Password, secret *corev1.Secret) *blockedErr
 	}
 	owner := metav1.GetControllerOf(secret)
 	controlled := owner != nil && owner.UID == password.UID
-	// A namespace has only one Password of this name at a time. So if the owner has another UID, it has been deleted, and
-	// the garbage collector will soon delete this Secret.
+	// A namespace has only one Password of this name at a time. So if the owner is a Password of this name, but has a
+	// different UID, it has been deleted, and the garbage collector will soon delete this Secret.
 	leftover := !controlled && isPassword(owner) && owner.Name == password.Name
 	switch {
 	case leftover, controlled && secret.DeletionTimestamp != nil:
@@ -250,7 +250,7 @@ func impossible(problems field.ErrorList) error {
 
 // asRefused turns a refusal by the API server into a blockedError. A refusal is Forbidden, Invalid, BadRequest
 // or RequestEntityTooLarge, unless the namespace is being deleted. No event announces that a quota or a policy has
-// changed, so the request is retried with backoff. asRefused returns any other error unchanged.
+// changed, so the blockedError asks for a retry with backoff. asRefused returns any other error unchanged.
 func asRefused(err error) error {
 	//workshop:step 5.4d A refusal blocks the Password.
 	refused := apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err)

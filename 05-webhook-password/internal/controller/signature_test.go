@@ -14,11 +14,11 @@ import (
 	secretv1 "example.com/operator-workshop/05-webhook-password/api/v1"
 )
 
-// noon is when the Secrets of these tests were signed.
+// noon is when the Secret that sealedSecret returns was signed.
 var noon = time.Date(2026, time.May, 1, 12, 0, 0, 0, time.UTC)
 
 const (
-	// pass is the password in these Secrets.
+	// pass is the password in that Secret.
 	pass      = "Kf3w8Zq1Tn7Bd5Xr2Mvy"
 	otherPass = "Kf3w8Zq1Tn7Bd5Xr2Mvz"
 )
@@ -172,7 +172,7 @@ func TestFingerprintTellsNothing(t *testing.T) {
 	}
 }
 
-// guessed reports whether someone who can't read the data can test a guess.
+// guessed reports whether someone who can't read the Secret's data can confirm the guess.
 func guessed(secret *corev1.Secret, guess string) bool {
 	public := &corev1.Secret{ObjectMeta: *secret.ObjectMeta.DeepCopy(), Data: map[string][]byte{"password": []byte(guess)}}
 	return fingerprint(public) == secret.Annotations[fingerprintAnnotation]

@@ -81,7 +81,7 @@ func serveWebhooks(ctx context.Context) {
 	}).WithContext(ctx).WithTimeout(convergeTimeout).Should(Succeed(), "the webhook server should start")
 }
 
-// exemptNamespaces makes the webhooks skip the namespaces that namespaceWithoutWebhooks returns.
+// exemptNamespaces makes the admission webhooks skip the namespaces that namespaceWithoutWebhooks creates.
 func exemptNamespaces(ctx context.Context) {
 	GinkgoHelper()
 	mutating, validating := &admissionregistrationv1.MutatingWebhookConfiguration{}, &admissionregistrationv1.ValidatingWebhookConfiguration{}

@@ -32,7 +32,7 @@ const (
 	// quietTime is how long a spec waits to see that something does not happen.
 	quietTime = 400 * time.Millisecond
 
-	// withoutWebhooksLabel marks namespaces whose requests the API server doesn't send to admission webhooks.
+	// withoutWebhooksLabel marks the namespaces that the admission webhooks skip, see exemptNamespaces.
 	withoutWebhooksLabel = "test.example.com/without-webhooks"
 	// blockingFinalizer keeps a deleted object until the spec removes the finalizer.
 	blockingFinalizer = "test.example.com/hold"
@@ -46,7 +46,7 @@ func testOptions(namespaces ...string) manager.Options {
 	return options
 }
 
-// runManager runs the operator as cmd/main.go does, until the context ends.
+// runManager runs the operator as cmd/main.go does, but without webhooks, until the context ends.
 func runManager(ctx context.Context, config *rest.Config, setup ctrl.Options, options manager.Options, now clock.PassiveClock) error {
 	setup.Logger = ctrl.LoggerFrom(ctx)             // the test kit's logger or, without one, the suite's
 	setup.Controller.SkipNameValidation = new(true) // controller-runtime allows each name only once in a process, but the specs start many controllers
@@ -100,8 +100,7 @@ func start(now clock.PassiveClock, config *rest.Config, setup ctrl.Options, opti
 	return stop
 }
 
-// namespaceWithoutWebhooks creates a namespace whose requests no admission webhook sees, as if these webhooks were
-// switched off.
+// namespaceWithoutWebhooks creates a namespace that the admission webhooks skip, as if they were switched off.
 func namespaceWithoutWebhooks(ctx context.Context) string {
 	GinkgoHelper()
 	namespace := cluster.Namespace(ctx)
