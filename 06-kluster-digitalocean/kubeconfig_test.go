@@ -235,7 +235,8 @@ func TestFindKubeconfig(t *testing.T) {
 		cached, stored *corev1.Secret
 		// refusal is the error of a get request, or nil if the API server answers it.
 		refusal error
-		// wantTaken means that a Secret has the name, but the Kluster does not control it. wantError means any other error.
+		// wantTaken means that findKubeconfig must return the error with ReasonSecretTaken, because the Kluster does not
+		// control the Secret. wantError means that it must return any other error.
 		wantFound, wantTaken, wantError bool
 	}{
 		"there is none":                               {},
@@ -278,9 +279,9 @@ func TestCheckKubeconfig(t *testing.T) {
 	theirs := ours.DeepCopy()
 	theirs.OwnerReferences = nil
 	tests := map[string]struct {
-		// stored is the Secret with that name on the API server, or nil if there is none. The cache is empty.
+		// stored is the Secret with the kubeconfig's name on the API server, or nil if there is none. The cache is empty.
 		stored *corev1.Secret
-		// answer is the error of a create request, or nil if the API server accepts it.
+		// answer is the API server's error for a request to create the Secret, or nil if it accepts the request.
 		answer error
 		// wantReason is the reason of the blockedError, or "" if there is none.
 		wantReason string

@@ -18,7 +18,8 @@ import (
 	"syscall"
 )
 
-// programName is the name of the user agent, the event source, the field manager and the Lease.
+// programName is the name of the user agent, the event source, the field manager and the Lease, and the value of
+// managedByLabel.
 const programName = "kluster-operator"
 
 // version and revision identify the source that the program was built from. The Makefile and the Dockerfile

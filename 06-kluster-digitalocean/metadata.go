@@ -18,9 +18,9 @@ import (
 	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
 )
 
-// The Kluster's metadata contains everything that must not get lost, because tools for backup and migration keep
-// metadata, but usually not the status. The status contains copies of the cluster's ID and account, in case someone
-// overwrites the Kluster with a manifest that lacks the annotations.
+// In the Kluster's metadata, the operator records everything that must not get lost, because tools for backup and
+// migration keep metadata, but usually not the status. The status contains copies of the cluster's ID and account, in
+// case someone overwrites the Kluster with a manifest that lacks the annotations.
 
 // externalName returns the ID of the Kluster's cluster, or "" if none is recorded. The annotation takes precedence,
 // because the operator writes it first.
@@ -41,7 +41,7 @@ func mayHaveCluster(kluster *klusterv1alpha1.Kluster) bool {
 	return externalName(kluster) != "" || kluster.Annotations[klusterv1alpha1.CreatePendingAnnotation] != ""
 }
 
-// isPaused reports whether the operator must leave the Kluster alone.
+// isPaused reports whether the operator must do nothing for the Kluster except write its status.
 //
 //workshop:step 6.15c
 func isPaused(kluster *klusterv1alpha1.Kluster) bool {
@@ -57,7 +57,8 @@ func needsFinalizer(kluster *klusterv1alpha1.Kluster) bool {
 	return kluster.DeletionTimestamp == nil && !slices.Contains(kluster.Finalizers, klusterv1alpha1.Finalizer)
 }
 
-// isReleased reports whether the operator has done its part of a deletion.
+// isReleased reports whether the Kluster is being deleted and lacks the finalizer, so the operator has nothing left to
+// do.
 //
 //workshop:step 6.6a
 func isReleased(kluster *klusterv1alpha1.Kluster) bool {
@@ -140,7 +141,7 @@ func (c *controller) wrote(read, written *klusterv1alpha1.Kluster) {
 	}
 }
 
-// isStale reports whether the operator itself has replaced this version of the Kluster.
+// isStale reports whether this replica's own last write has replaced this version of the Kluster.
 func (c *controller) isStale(kluster *klusterv1alpha1.Kluster) bool {
 	version, found := c.staleVersions.Load(cache.MetaObjectToName(kluster))
 	return found && version == kluster.ResourceVersion

@@ -30,14 +30,15 @@ type options struct {
 	// observeInterval is how often to observe a cluster that matches its spec, or that the cloud could not create, to
 	// detect changes in the cloud.
 	observeInterval time.Duration
-	// retryInterval is how long to wait before looking again at a degraded cluster, or after a terminal error; after
-	// further errors, the wait grows. No event announces that a problem in the cloud has been fixed.
+	// retryInterval is how long to wait before looking again at a degraded cluster, or after the first of several
+	// terminal errors in a row; after each further one, the wait doubles. No event announces that a problem in the cloud
+	// has been fixed.
 	retryInterval time.Duration
 	// consistencyWindow is how long the cloud, which is eventually consistent, may take to show a new cluster.
 	consistencyWindow time.Duration
-	// firstRetry is how long to wait after the first of several failures in a row. It is meant for failed requests to
-	// the cloud, where a retry after milliseconds rarely helps. After a conflict, it delays little: the event of the
-	// Kluster's change queues the Kluster sooner.
+	// firstRetry is how long to wait after the first of several errors in a row that are not terminal. It is meant for
+	// failed requests to the cloud, where a retry after milliseconds rarely helps. After a conflict, it delays little:
+	// the event of the Kluster's change queues the Kluster sooner.
 	firstRetry time.Duration
 	// outageThreshold is how long the cloud must have been unavailable before the status shows it. Most outages are
 	// over within a minute, and they say nothing about the cluster, which usually keeps running.

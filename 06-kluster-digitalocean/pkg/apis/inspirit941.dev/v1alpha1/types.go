@@ -13,12 +13,13 @@ const Finalizer = "inspirit941.dev/cluster"
 // follows it.
 const TokenFinalizerPrefix = "inspirit941.dev/kluster-"
 
-// Annotations of a Kluster. They contain everything that the operator must not lose, because backups include metadata.
-// Some of the names follow Crossplane, which also keeps such records in annotations:
+// Annotations of a Kluster. In all of them except PausedAnnotation, the operator records what it must not lose, because
+// backups include metadata, but usually not the status. Some of the names follow Crossplane, which also keeps such
+// records in annotations:
 // https://docs.crossplane.io/latest/managed-resources/managed-resources/
 const (
-	// PausedAnnotation makes the operator leave the Kluster and its cluster alone, unless the annotation's value is
-	// "false".
+	// PausedAnnotation makes the operator do nothing for the Kluster except write its status, unless the annotation's
+	// value is "false".
 	PausedAnnotation = "inspirit941.dev/paused"
 	// CreatePendingAnnotation is the create intent: the time, in RFC 3339, at which the operator recorded it, before
 	// the first request to create the cluster. The operator removes it when it records the cluster's ID. Until then,
