@@ -22,8 +22,6 @@ import (
 	"example.com/operator-workshop/doks"
 )
 
-// These tests follow a cluster from its creation until it is gone.
-
 func TestProgress(t *testing.T) {
 	const poll, retry, observe = 10 * time.Second, 30 * time.Second, 5 * time.Minute
 	tests := map[string]struct {
@@ -130,7 +128,7 @@ func TestWasReady(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			kluster := storedKluster()
 			kluster.Status.ReadyGeneration = test.generation
-			// The condition Ready can't tell: during an outage, for example, it is Unknown.
+			// wasReady must not depend on the condition Ready: during an outage, for example, it is Unknown.
 			kluster.Status.Conditions = []metav1.Condition{{Type: klusterv1alpha1.ConditionReady, Status: metav1.ConditionUnknown, ObservedGeneration: 3}}
 			NewWithT(t).Expect(wasReady(kluster)).To(Equal(test.want), "see wasReady in compare.go")
 		})

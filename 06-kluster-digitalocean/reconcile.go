@@ -27,16 +27,16 @@ type observation struct {
 }
 
 // result is what a reconcile reports: the reason and the message of the condition Ready, and how long to wait before
-// requeueing. The zero result reports nothing: the reconcile has written metadata or a Secret, and the event of that
-// write queues the Kluster again.
+// requeueing. Without an error, the zero result reports nothing: the reconcile has written metadata or a Secret, and
+// the event of that write queues the Kluster again.
 type result struct {
 	reason, message string
 	requeueAfter    time.Duration
 }
 
-// reconcile takes one step to make a Kluster's cluster match the spec, without waiting until the cloud has finished. It
-// returns how long to wait before requeueing the Kluster, or 0 if an event will queue it, or nothing is left to do. It
-// is idempotent.
+// reconcile takes one step to make a Kluster's cluster match the spec, or to delete it, without waiting until the cloud
+// has finished. It returns how long to wait before requeueing the Kluster, or 0 if an event will queue it, or nothing
+// is left to do. It is idempotent.
 //
 //workshop:step 6.6a
 func (c *controller) reconcile(ctx context.Context, key cache.ObjectName) (time.Duration, error) {
@@ -146,7 +146,8 @@ func findCluster(ctx context.Context, account cloud.CloudProvider, kluster *klus
 	return cmp.Or(tagged, recorded), err
 }
 
-// act compares the observation with the spec, and takes the next step to make the cluster match the spec.
+// act compares the observation with the spec, and takes the next step to make the cluster match the spec, or to delete
+// it.
 //
 //workshop:step 6.9a
 func (c *controller) act(ctx context.Context, kluster *klusterv1alpha1.Kluster, observed observation) (result, error) {
@@ -205,8 +206,7 @@ func (c *controller) create(ctx context.Context, kluster *klusterv1alpha1.Kluste
 	return result{}, c.recordExternalName(ctx, kluster, cluster.ID)
 }
 
-// inProgress returns the result or the error for a cluster that the cloud is creating, upgrading or deleting, or could
-// not create.
+// inProgress returns the result or the error for a cluster whose state is neither running nor degraded.
 //
 //workshop:step 6.10a
 func (c *controller) inProgress(cluster *cloud.Cluster) (result, error) {

@@ -93,7 +93,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// After an outage, a machine that is missing must not look like a change of the spec.
+// After an outage, a missing machine must not be reported as Updating, as if the spec had changed.
 func TestAMachineIsMissingAfterAnOutage(t *testing.T) {
 	g := NewWithT(t)
 	r := newTrial(t, storedKluster())

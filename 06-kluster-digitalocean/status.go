@@ -18,7 +18,7 @@ import (
 	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
 )
 
-// deletedMessage is the message of Ready and Provisioned once the cloud no longer has a cluster of the Kluster.
+// deletedMessage is the message of the conditions Ready and Provisioned with the reason Deleted.
 const deletedMessage = "the cloud has no cluster of this Kluster any more"
 
 // report writes the status if there is something to report, and returns when to requeue the Kluster: after a duration,
@@ -143,7 +143,8 @@ func readyCondition(next result) *metav1.Condition {
 }
 
 // credentialsCondition returns nil, and the condition stays as it is, if the reconcile has learned nothing about the
-// token: the Kluster is paused, or is blocked before its account is known, but neither by the token nor by an outage.
+// token: the Kluster is paused, or is blocked before the token's account is known, but neither by the token nor by an
+// outage.
 //
 //workshop:step 6.11b
 func credentialsCondition(kluster *klusterv1alpha1.Kluster, observed observation, next result, blocking *blockedError) *metav1.Condition {

@@ -123,7 +123,7 @@ func startAtEnd(namespace string) {
 	}, NodeTimeout(specTimeout))
 }
 
-// electing turns leader election on, with a Lease in the operator's namespace.
+// electing turns leader election on, with a Lease in the namespace of the Klusters.
 func electing(options options) options {
 	options.LeaderElection = lifecycle.LeaderElection{
 		Enabled:       true,

@@ -34,7 +34,7 @@ const (
 	// observes a cluster at least once, and usually retries what has failed.
 	quietTime = 500 * time.Millisecond
 
-	// These are the paths to which faults apply.
+	// These are paths in the cloud's API. In the path of a fault, * matches any ID.
 	clustersPath = "/v2/kubernetes/clusters"
 	clusterPath  = clustersPath + "/*"
 )

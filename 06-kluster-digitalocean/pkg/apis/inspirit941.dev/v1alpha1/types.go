@@ -50,9 +50,9 @@ const TokenSecretType corev1.SecretType = "inspirit941.dev/cloud-token"
 
 // The types of a Kluster's conditions.
 const (
-	// ConditionReady is True while the cluster is running and matches the spec, and its kubeconfig is in the Secret. It
-	// is Unknown if the operator can't tell, because the Kluster is paused, the cloud has been unavailable for a minute,
-	// or the cloud does not show the new cluster yet.
+	// ConditionReady is True while the operator finds the cluster running and matching the spec, and its kubeconfig in
+	// the Secret. It is Unknown if the operator can't tell, because the Kluster is paused, the cloud has been
+	// unavailable for a minute, or the cloud does not show the new cluster yet.
 	ConditionReady = "Ready"
 	// ConditionProvisioned is True once the cluster has run, until the Kluster is deleted and the cloud has no cluster
 	// for it any more. It doesn't say whether the cluster is still running.
@@ -67,8 +67,9 @@ const (
 	// ReasonRunning: the cluster is running and matches the spec, and its kubeconfig is in the Secret. As a reason of
 	// Provisioned, it means only that the cluster has run.
 	ReasonRunning = "Running"
-	// ReasonProvisioning: the cloud is creating the cluster. As a reason of Provisioned, it means that the operator has
-	// recorded a create intent or an ID, but has not seen the cluster run.
+	// ReasonProvisioning: the cloud is creating the cluster, or reports a state that the operator doesn't know. As a
+	// reason of Provisioned, it means that the operator has recorded a create intent or an ID, but has not seen the
+	// cluster run.
 	ReasonProvisioning = "Provisioning"
 	// ReasonUpdating: the cloud is changing the node pools to match the spec, or upgrading the cluster.
 	ReasonUpdating = "Updating"
@@ -85,7 +86,7 @@ const (
 	ReasonLost = "Lost"
 	// ReasonNotOwned: this Kluster's tag is not the cluster's only owner tag, so the operator leaves the cluster alone.
 	ReasonNotOwned = "NotOwned"
-	// ReasonPaused: PausedAnnotation makes the operator leave the Kluster and its cluster alone.
+	// ReasonPaused: because of PausedAnnotation, the operator does nothing for the Kluster except write its status.
 	ReasonPaused = "Paused"
 	// ReasonOrphaned: the Kluster is deleted, but its cluster stays, if it has one. This reason occurs only in an
 	// event.
@@ -229,7 +230,7 @@ type NodePool struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the size of a node pool can't be changed: add another pool, and remove this one"
 	Size string `json:"size"`
 
-	// Count is the number of machines. With autoscale, it is the initial number, and the cloud's autoscaler changes it.
+	// Count is the number of machines. With autoscale, it is only the initial number in a new pool.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
