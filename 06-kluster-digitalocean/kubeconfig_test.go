@@ -208,7 +208,7 @@ func deleteSecret(ctx context.Context, secret *corev1.Secret) error {
 	return cluster.Client.Delete(ctx, secret)
 }
 
-// fillNamespace sets a quota that allows only two Secrets, those with tokens, and waits until it is in effect.
+// fillNamespace sets a quota of two Secrets, which those with tokens use up, and waits until it is in effect.
 func fillNamespace(ctx context.Context, namespace string) *corev1.ResourceQuota {
 	GinkgoHelper()
 	quota := &corev1.ResourceQuota{

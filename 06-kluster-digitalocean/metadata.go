@@ -57,8 +57,7 @@ func needsFinalizer(kluster *klusterv1alpha1.Kluster) bool {
 	return kluster.DeletionTimestamp == nil && !slices.Contains(kluster.Finalizers, klusterv1alpha1.Finalizer)
 }
 
-// isReleased reports whether the Kluster is being deleted and lacks the finalizer, so the operator has nothing left to
-// do.
+// isReleased reports whether the Kluster is being deleted and lacks the finalizer, so the operator has nothing to do.
 //
 //workshop:step 6.6a
 func isReleased(kluster *klusterv1alpha1.Kluster) bool {

@@ -63,9 +63,10 @@ func (c *controller) outageTime(kluster *klusterv1alpha1.Kluster) time.Duration 
 	return c.options.clock.Since(since.(time.Time))
 }
 
-// retryAfter returns how long to wait after a terminal error. Usually, a person must fix something first, so the waits
-// grow, unless the error says how long to wait. They start over when the spec or the token's Secret changes (see
-// tokenChanged), and when a reconcile is no longer blocked.
+// retryAfter returns how long to wait after a terminal error, or 0 for a transient one, which is retried with backoff.
+// After a terminal error, a person must usually fix something first, so the waits grow, unless the error says how long
+// to wait. They start over when the spec or the token's Secret changes (see tokenChanged), and when a reconcile is no
+// longer blocked.
 func (c *controller) retryAfter(kluster *klusterv1alpha1.Kluster, blocking *blockedError) time.Duration {
 	if blocking.requeueAfter > 0 || blocking.transient != nil {
 		return blocking.requeueAfter
@@ -191,9 +192,9 @@ func newCondition(kind string, status metav1.ConditionStatus, reason, message st
 
 // +kubebuilder:rbac:groups=inspirit941.dev,resources=klusters/status,verbs=update
 
-// updateStatus writes the status if it differs from the current one, and emits an event if Ready has changed. The
-// request contains the Kluster's resource version, so the API server refuses a status that was computed from a stale
-// Kluster.
+// updateStatus writes the status if it differs from the current one, and emits an event if the status or reason of
+// Ready has changed. The request contains the Kluster's resource version, so the API server refuses a status that was
+// computed from a stale Kluster.
 //
 //workshop:step 6.11c
 func (c *controller) updateStatus(ctx context.Context, kluster *klusterv1alpha1.Kluster, status *klusterv1alpha1.KlusterStatus) error {
