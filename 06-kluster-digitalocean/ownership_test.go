@@ -13,8 +13,8 @@ import (
 	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
 )
 
-// retag gives the only cluster in the namespace's account the owner tags of these Klusters, in place of the tags that it
-// has, as `doctl kubernetes cluster update --tag` does.
+// retag gives the only cluster in the namespace's account the owner tags of these Klusters, in place of the tags that
+// it has, as `doctl kubernetes cluster update --tag` does.
 func retag(namespace string, owners ...*klusterv1alpha1.Kluster) {
 	GinkgoHelper()
 	var tags []string
