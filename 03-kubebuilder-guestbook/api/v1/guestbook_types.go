@@ -19,7 +19,7 @@ const (
 	// or the Service is being replaced.
 	ReasonProgressing = "Progressing"
 	// ReasonStalled goes with False: the Deployment reports that its rollout makes no progress, or that its pods can't be
-	// created.
+	// created or deleted.
 	ReasonStalled = "Stalled"
 	// ReasonConfigMapNotFound goes with False: the ConfigMap that spec.configMapName
 	// names does not exist. The controller leaves running pods as they are.

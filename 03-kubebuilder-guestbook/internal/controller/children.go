@@ -107,8 +107,8 @@ func (r *GuestbookReconciler) apply(ctx context.Context, guestbook *webappv1.Gue
 	return r.patch(ctx, child)
 }
 
-// create creates the child. If the name is in use, the request fails, even if the cache does
-// not show the other object yet. Server-side apply would adopt that object.
+// create creates the child. If an object of its kind and name exists, the request fails, even if
+// the cache does not show that object yet. Server-side apply would adopt the object.
 //
 //workshop:step 3.5e
 func (r *GuestbookReconciler) create(ctx context.Context, guestbook *webappv1.Guestbook, child childObject) (*explanation, error) {
@@ -124,8 +124,8 @@ func (r *GuestbookReconciler) create(ctx context.Context, guestbook *webappv1.Gu
 	return nil, nil
 }
 
-// patch sends the fields that differ, if any. Everything that others have set stays, such as
-// annotations and sidecars. The lock, which is the resource version in the patch, makes the API
+// patch sends those of the controller's fields that differ, if any. Everything else stays, such as
+// the annotations and sidecars of others. The lock, which is the resource version in the patch, makes the API
 // server refuse a patch that was computed from a stale copy, or from an object that has
 // since been deleted and recreated.
 //

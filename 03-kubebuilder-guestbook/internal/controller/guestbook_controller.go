@@ -122,7 +122,7 @@ func (r *GuestbookReconciler) listPods(ctx context.Context, guestbook *webappv1.
 // +kubebuilder:rbac:groups=webapp.my.domain,resources=guestbooks/status,verbs=patch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// updateStatus patches the status if it differs, and then announces the new condition.
+// updateStatus patches the status if it has changed, and then announces the condition if its reason is new.
 //
 // The lock, which is the resource version in the patch, makes the API server refuse
 // a status that was computed from a stale Guestbook, even if all that the cache lacks is

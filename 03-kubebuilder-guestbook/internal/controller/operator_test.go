@@ -59,7 +59,8 @@ var operator = operatortest.Operator{
 		// The schema allows 10, but more pods take longer and test nothing more.
 		"spec.size": {int64(1), int64(2), int64(3)},
 	},
-	// The controller requeues only after failures, with backoff. Five seconds are enough even on a slow machine.
+	// The controller requeues only after failures, with backoff, for which the kit allows. While the controller has work
+	// to do, it pauses for less than five seconds, even on a slow machine.
 	MaxPause: 5 * time.Second,
 	Unmeetable: []operatortest.Unmeetable{{
 		Name:  "settings do not exist",
@@ -83,7 +84,7 @@ func hidePodNames(object *unstructured.Unstructured) {
 	}
 }
 
-// makeSettings creates the ConfigMaps that the kit's Guestbooks refer to.
+// makeSettings creates the ConfigMaps that the kit's Guestbooks refer to. Only the one in Unmeetable must be missing.
 func makeSettings(ctx context.Context, writer client.Client, namespace string) error {
 	for _, name := range []string{"page-settings", "other-settings"} {
 		if err := writer.Create(ctx, newSettings(namespace, name, "This is "+name)); err != nil {

@@ -51,7 +51,8 @@ func newCondition(status metav1.ConditionStatus, reason, message string) metav1.
 	return metav1.Condition{Type: webappv1.ConditionReady, Status: status, Reason: reason, Message: message}
 }
 
-// stalled returns the Deployment controller's message if the rollout of the current generation is stuck, or else "".
+// stalled returns the Deployment controller's message if that controller has observed the current generation, and
+// reports that the rollout makes no progress, or that pods can't be created or deleted. Otherwise, stalled returns "".
 func stalled(deployment *appsv1.Deployment) string {
 	if deployment.Status.ObservedGeneration < deployment.Generation {
 		return ""

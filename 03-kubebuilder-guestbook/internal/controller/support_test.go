@@ -209,8 +209,8 @@ func eventsOf(ctx context.Context, g Gomega, guestbook *webappv1.Guestbook) []st
 	return found
 }
 
-// forbid creates a quota that allows no objects of the forbidden resource in the namespace of probe, and waits until the
-// quota refuses probe, which must be such an object.
+// forbid creates a quota that allows no new objects of the forbidden resource in the namespace of probe, and waits
+// until the quota refuses probe, which must be such an object.
 func forbid(ctx context.Context, name string, forbidden corev1.ResourceName, probe client.Object) *corev1.ResourceQuota {
 	GinkgoHelper()
 	quota := &corev1.ResourceQuota{

@@ -22,7 +22,8 @@ const (
 	// ConditionDegraded has become True during the deletion.
 	ConditionProgressing = "Progressing"
 	// ConditionDegraded is True while there is a problem that the operator can't fix by itself: the name of a child is
-	// taken, the API server refuses a child or a deletion, a pod can't run, or the Deployment makes no progress.
+	// taken, the API server refuses a child or a deletion, a pod can't run, or the Deployment is stalled (see
+	// ReasonStalled). The last two don't count while a child is being replaced.
 	ConditionDegraded = "Degraded"
 )
 
@@ -42,7 +43,8 @@ const (
 	ReasonNameTaken = "NameTaken"
 	// ReasonRefused: the API server refuses a child or a deletion, for example because of a quota or a policy.
 	ReasonRefused = "Refused"
-	// ReasonStalled: the Deployment reports that its rollout makes no progress, or that its pods can't be created.
+	// ReasonStalled: the Deployment reports that its rollout makes no progress, or that its pods can't be created or
+	// deleted.
 	ReasonStalled = "Stalled"
 	// ReasonPodsFailing: a pod of the current revision has been unschedulable for five minutes; or its container can't
 	// start, or isn't ready and has exited several times, most recently within the last ten minutes.
@@ -90,7 +92,7 @@ type MemcachedSpec struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Image",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text","urn:alm:descriptor:com.tectonic.ui:advanced"}
 	Image string `json:"image,omitempty"`
 
-	// MaxConnections is how many clients can be connected to each pod, 16 to 16384. The default is memcached's own, 1024.
+	// MaxConnections is how many open connections each pod allows, 16 to 16384. The default is memcached's own, 1024.
 	// +optional
 	//workshop:step 4.14a
 	// +kubebuilder:validation:Minimum=16
