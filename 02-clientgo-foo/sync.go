@@ -146,7 +146,7 @@ func (c *controller) createDeployment(ctx context.Context, wanted *appsv1.Deploy
 	return created, nil
 }
 
-// repairDeployment patches the fields that the controller owns, if any of them differs, and returns the Deployment.
+// repairDeployment patches the controller's fields that differ from wanted, if any, and returns the Deployment.
 //
 //workshop:step 2.10b
 func (c *controller) repairDeployment(ctx context.Context, found, wanted *appsv1.Deployment) (*appsv1.Deployment, error) {
