@@ -26,8 +26,8 @@ import (
 // +kubebuilder:rbac:groups="",resources=services,verbs=list;watch;create;patch
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=list;watch;create;patch;delete
 
-// applyChildren creates or patches the children, and removes the budget if there is only one pod. If one child is
-// blocked or fails, it goes on with the others. It returns the Deployment (nil if the Memcached has none), the first
+// applyChildren creates or patches the children, and removes the budget if the spec asks for only one pod. If one child
+// is blocked or fails, it goes on with the others. It returns the Deployment (nil if the Memcached has none), the first
 // blocker, and all errors, joined.
 func (r *MemcachedReconciler) applyChildren(ctx context.Context, memcached *cachev1alpha1.Memcached) (*appsv1.Deployment, *explanation, error) {
 	name := metav1.ObjectMeta{Namespace: memcached.Namespace, Name: memcached.Name}
@@ -76,8 +76,9 @@ func (r *MemcachedReconciler) imageOf(memcached *cachev1alpha1.Memcached) string
 	return cmp.Or(memcached.Spec.Image, r.Image)
 }
 
-// removeBudget deletes the budget of a Memcached with one pod, which a budget can't protect. A budget that the
-// Memcached does not control stays. The results mean the same as those of apply.
+// removeBudget deletes the budget of a Memcached that asks for one pod: with maxUnavailable: 1, a budget has no effect
+// on a single pod. A budget that the Memcached does not control stays. If the API server refuses the deletion,
+// removeBudget returns a blocker and an error; if a request fails for another reason, it returns only an error.
 //
 //workshop:step 4.10
 func (r *MemcachedReconciler) removeBudget(ctx context.Context, memcached *cachev1alpha1.Memcached, budget *policyv1.PodDisruptionBudget) (*explanation, error) {
@@ -108,7 +109,8 @@ type childObject struct {
 	set func()
 }
 
-// apply creates the child, or patches those of its fields that differ. If the child can't be created or patched:
+// apply creates the child or, if it exists, patches the fields that child.set changes. If the child can't be created or
+// patched:
 //
 //	                                 blocker   error   the next reconcile
 //	someone else's object, or one    yes       no      when a watch event reports its deletion
@@ -118,9 +120,9 @@ type childObject struct {
 //
 // A create fails if the name is in use, even if the cache does not show that yet;
 // server-side apply would adopt the object. A patch contains only the fields that
-// differ, so annotations, sidecars and other settings of users stay. The lock,
-// which is the resource version in the patch, makes the API server refuse a patch
-// that was computed from a stale copy, or from an object that has since been
+// child.set has changed, so annotations, sidecars and other settings of users stay.
+// The lock, which is the resource version in the patch, makes the API server refuse
+// a patch that was computed from a stale copy, or from an object that has since been
 // deleted and recreated.
 func (r *MemcachedReconciler) apply(ctx context.Context, memcached *cachev1alpha1.Memcached, child childObject) (*explanation, error) {
 	key := client.ObjectKeyFromObject(child.object)
@@ -171,8 +173,8 @@ func (r *MemcachedReconciler) create(ctx context.Context, memcached *cachev1alph
 func findBlocker(memcached *cachev1alpha1.Memcached, child childObject) *explanation {
 	owner := metav1.GetControllerOf(child.object)
 	controlled := owner != nil && owner.UID == memcached.UID
-	// A namespace has only one Memcached of this name at a time. So if the owner has another UID, it has been deleted,
-	// and the garbage collector will soon delete this object.
+	// A namespace has only one Memcached of this name at a time. So if the owner is a Memcached of this name, but with
+	// another UID, it has been deleted, and the garbage collector will soon delete this object.
 	leftover := !controlled && isMemcached(owner) && owner.Name == memcached.Name
 	switch {
 	case leftover, controlled && child.object.GetDeletionTimestamp() != nil:
@@ -197,8 +199,8 @@ func isMemcached(owner *metav1.OwnerReference) bool {
 }
 
 // refusal returns a blocker if the API server has refused a request: the request is forbidden, invalid or too large, or
-// a webhook denies it and gives no status code. For any other error, and in a terminating namespace, refusal returns
-// nil. The message says what was refused: a kind of child, or a deletion.
+// a webhook denies it and gives no status code. Otherwise, and for a create that is refused because the namespace is
+// terminating, refusal returns nil. The message says what was refused: a kind of child, or a deletion.
 func refusal(what string, err error) *explanation {
 	refused := apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err)
 	if !refused || isNamespaceTerminating(err) {

@@ -26,7 +26,7 @@ var _ = Describe("a Memcached", func() {
 		expectConditions(ctx, memcached, converged)
 		revision, first := revisionOf(ctx, Default, memcached), memcached.Status.Nodes
 		budget := &policyv1.PodDisruptionBudget{ObjectMeta: nameOf(memcached)}
-		Expect(exists(ctx, Default, budget)).To(BeFalse(), "a budget can't protect a single pod, so there must be none")
+		Expect(exists(ctx, Default, budget)).To(BeFalse(), "a budget with maxUnavailable: 1 has no effect on a single pod, so there must be none")
 
 		Expect(scale(ctx, memcached, 3)).To(Succeed())
 		expectConditions(ctx, memcached, converged)
