@@ -78,7 +78,7 @@ func (r *MemcachedReconciler) imageOf(memcached *cachev1alpha1.Memcached) string
 
 // removeBudget deletes the budget of a Memcached that asks for one pod: with maxUnavailable: 1, a budget has no effect
 // on a single pod. A budget that the Memcached does not control stays. If the API server refuses the deletion,
-// removeBudget returns a blocker and an error; if a request fails for another reason, it returns only an error.
+// removeBudget returns a blocker and an error; for any other error except NotFound, it returns only the error.
 //
 //workshop:step 4.10
 func (r *MemcachedReconciler) removeBudget(ctx context.Context, memcached *cachev1alpha1.Memcached, budget *policyv1.PodDisruptionBudget) (*explanation, error) {

@@ -14,7 +14,7 @@ import (
 	cachev1alpha1 "example.com/operator-workshop/04-operatorsdk-memcached/api/v1alpha1"
 )
 
-// Reasons of the Events about the deletion of a Memcached.
+// Reasons of the Events that report the progress of a deletion.
 const (
 	eventStopping = "Stopping"
 	eventStopped  = "Stopped"
@@ -32,8 +32,8 @@ func (r *MemcachedReconciler) addFinalizer(ctx context.Context, memcached *cache
 }
 
 // finalize cleans up after a Memcached that is being deleted, and removes the finalizer when nothing is left to wait
-// for. It may be called any number of times. The garbage collector deletes the Service and the PodDisruptionBudget,
-// which have an owner reference.
+// for. It may be called any number of times. The Service and the PodDisruptionBudget are left to the garbage collector,
+// which follows their owner references.
 //
 //workshop:step 4.8b
 func (r *MemcachedReconciler) finalize(ctx context.Context, memcached *cachev1alpha1.Memcached) error {
@@ -56,7 +56,7 @@ func (r *MemcachedReconciler) finalize(ctx context.Context, memcached *cachev1al
 //workshop:step 4.8d
 func (r *MemcachedReconciler) endPods(ctx context.Context, memcached *cachev1alpha1.Memcached) (left bool, err error) {
 	deployment := &appsv1.Deployment{}
-	// Don't read the cache: if it doesn't show the Deployment yet, the deletion would not wait for the pods.
+	// Don't read the cache: if it doesn't show the Deployment yet, the deletion might not wait for the pods.
 	err = r.APIReader.Get(ctx, client.ObjectKeyFromObject(memcached), deployment)
 	if client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("get Deployment %s: %w", client.ObjectKeyFromObject(memcached), err)

@@ -105,8 +105,8 @@ func TestFinalize(t *testing.T) {
 	}
 }
 
-// expectRecorded checks that the reconciler has emitted the wanted Events and no others; hint says why, and in which
-// function to look. Call expectRecorded once, because it closes the recorder.
+// expectRecorded checks that the reconciler has emitted the wanted Events and no others; hint says what is wrong if it
+// hasn't, and in which functions to look. Call expectRecorded once, because it closes the recorder.
 func expectRecorded(g Gomega, reconciler *MemcachedReconciler, want []string, hint string) {
 	recorder := reconciler.Recorder.(*events.FakeRecorder)
 	close(recorder.Events)
@@ -117,7 +117,7 @@ func expectRecorded(g Gomega, reconciler *MemcachedReconciler, want []string, hi
 	g.Expect(recorded).To(Equal(want), hint)
 }
 
-// The cache may not show the Deployment yet. A deletion that overlooks it doesn't wait for its pods.
+// The cache may not show the Deployment yet. A deletion that overlooks it might not wait for its pods.
 func TestFinalizeReadsFromTheAPIServer(t *testing.T) {
 	g := NewWithT(t)
 	memcached := deletedMemcached(cachev1alpha1.Finalizer)
@@ -231,7 +231,7 @@ func TestDeleteDeployment(t *testing.T) {
 	g.Expect(recorder.message).To(BeEmpty(), "an event for each reconcile would be too many, see deleteDeployment in finalizer.go")
 }
 
-// relatedRecorder keeps the related object and the message of the last Event.
+// relatedRecorder keeps the related object of the last Event, and its reason and message in one string.
 type relatedRecorder struct {
 	related runtime.Object
 	message string

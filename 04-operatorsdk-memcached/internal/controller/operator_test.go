@@ -85,7 +85,7 @@ func budgetName(memcached *unstructured.Unstructured) string {
 	return memcached.GetName()
 }
 
-// hidePodNames replaces the names of the pods, which are random, with the number of pods.
+// hidePodNames replaces the names of the ready pods in a Memcached's status, which are random, with their number.
 func hidePodNames(object *unstructured.Unstructured) {
 	status, found := object.Object["status"].(map[string]any)
 	if !found || object.GetKind() != "Memcached" {

@@ -23,7 +23,7 @@ const (
 )
 
 // failures maps the kubelet's reasons for a waiting container to our messages.
-// Reasons that alternate, such as those of an image pull, share a message, so that the status stays the same.
+// ErrImagePull and ImagePullBackOff alternate, so they share a message: the status stays the same.
 var failures = map[string]string{
 	"CrashLoopBackOff":           crashing,
 	"RunContainerError":          "its container can't be started",
@@ -60,7 +60,7 @@ func readyNames(pods []corev1.Pod) []string {
 	return names
 }
 
-// podFailure says why a pod can't run; the zero value means that it can.
+// podFailure says why a pod can't run; the zero value means that no failure is known.
 type podFailure struct {
 	message string
 	// from is when the failure starts counting, unless the pod gets a node by then. It is zero if the failure counts at
@@ -140,8 +140,8 @@ func isReady(pod *corev1.Pod) bool {
 	return false
 }
 
-// keepEssentials is a cache transform. It drops the parts of a pod that the operator doesn't read: the spec, and most
-// of the status and the metadata.
+// keepEssentials is a cache transform. It drops parts of a pod that the operator doesn't read: the spec, most of the
+// status, and some of the metadata.
 func keepEssentials(object any) (any, error) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {
