@@ -14,7 +14,8 @@ import (
 	cachev1alpha1 "example.com/operator-workshop/04-operatorsdk-memcached/api/v1alpha1"
 )
 
-// observation is everything that a reconcile has observed. The status is computed from it and the spec.
+// observation is what a reconcile has observed of the children and the pods. The status is computed from it and the
+// spec.
 type observation struct {
 	// deployment is the Memcached's Deployment. It is nil if the Memcached has none; then blocker is not nil.
 	deployment *appsv1.Deployment
@@ -53,7 +54,7 @@ func refusedStatus(memcached *cachev1alpha1.Memcached, problem *explanation) *ca
 	return status
 }
 
-// conditions returns one condition of each type.
+// conditions computes the conditions from the observation and the spec, at most one of each type.
 //
 //workshop:step 4.12a
 func (o observation) conditions(memcached *cachev1alpha1.Memcached) []metav1.Condition {
@@ -156,7 +157,8 @@ func (o observation) rolledOut(memcached *cachev1alpha1.Memcached) bool {
 	return len(o.pods) == size && len(readyNames(o.pods)) == size && !slices.ContainsFunc(o.pods, old)
 }
 
-// stalled returns the Deployment controller's message if the rollout of the current generation is stuck, or else "".
+// stalled returns the Deployment controller's message if the rollout is stuck, or if pods can't be created, or else "".
+// Messages about an older generation do not count.
 //
 //workshop:step 4.12c
 func stalled(deployment *appsv1.Deployment) string {

@@ -85,7 +85,7 @@ func startManager(config *rest.Config, options manager.Options) (stop func()) {
 	return startManagerWith(controller.DefaultImage, config, options)
 }
 
-// startManagerWith is startManager with another default image.
+// startManagerWith does the same as startManager, but with the given default image.
 func startManagerWith(image string, config *rest.Config, options manager.Options) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

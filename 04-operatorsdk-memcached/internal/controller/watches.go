@@ -54,14 +54,14 @@ func CacheByObject() map[client.Object]cache.ByObject {
 	}
 }
 
-// memcachedOf requests the Memcached that the pod's label names. Owns can't find that Memcached, because it
-// looks only at the pod's own owner, which is a ReplicaSet.
+// memcachedOf returns a request for the Memcached that the pod's label names. Owns can't find that Memcached, because
+// it looks only at the pod's own owner, which is a ReplicaSet.
 func memcachedOf(_ context.Context, pod client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: pod.GetNamespace(), Name: pod.GetLabels()[instanceLabel]}}}
 }
 
-// uncontrolled passes watch events of objects that the Memcached of the same name does not control; Owns handles the
-// others. An object that another Memcached controls passes, too, because Owns queues only that Memcached.
+// uncontrolled passes watch events of objects that no Memcached of the same name controls; Owns handles the others. An
+// object that a Memcached of another name controls passes, too, because Owns queues only that Memcached.
 var uncontrolled = predicate.NewPredicateFuncs(func(object client.Object) bool {
 	owner := metav1.GetControllerOf(object)
 	return !isMemcached(owner) || owner.Name != object.GetName()

@@ -49,7 +49,8 @@ func TestVisiblyChangedComparesFailures(t *testing.T) {
 	g.Expect(visiblyChanged.Update(event.UpdateEvent{ObjectOld: &turn, ObjectNew: &crash})).To(BeTrue(), "another failure must queue the Memcached")
 }
 
-// waitingStatus returns the status of a pod whose container waits, but which still counts as ready.
+// waitingStatus returns the pod's status, but with a container that is waiting, with the given reason. The conditions
+// stay.
 func waitingStatus(pod corev1.Pod, reason string) corev1.PodStatus {
 	status := waiting(pod, reason).Status
 	status.Conditions = pod.Status.Conditions

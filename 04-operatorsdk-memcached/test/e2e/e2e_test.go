@@ -76,7 +76,7 @@ func setImage(ctx context.Context, image string) {
 	incluster.Kubectl(ctx, "patch", "memcached/memcached-full", "--namespace="+memcachedNamespace, "--type=merge", `--patch={"spec":{"image":"`+image+`"}}`)
 }
 
-// addressed returns the pods in the EndpointSlices of a Memcached's Service.
+// addressed returns the names of the pods in the EndpointSlices of a Memcached's Service.
 func addressed(ctx context.Context, memcached string) []string {
 	GinkgoHelper()
 	return strings.Fields(incluster.Kubectl(ctx, "get", "endpointslices", "--namespace="+memcachedNamespace,
