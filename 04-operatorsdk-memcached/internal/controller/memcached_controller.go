@@ -132,7 +132,7 @@ func (r *MemcachedReconciler) updateStatus(ctx context.Context, memcached *cache
 }
 
 // announce emits an Event if Available or Degraded has become true, or is true for a new reason.
-// Resyncs and restarts change no conditions, so they cause no Events.
+// Resyncs and restarts alone change no conditions, so they cause no Events.
 func (r *MemcachedReconciler) announce(memcached *cachev1alpha1.Memcached, before, after []metav1.Condition) {
 	for _, condition := range after {
 		last := meta.FindStatusCondition(before, condition.Type)

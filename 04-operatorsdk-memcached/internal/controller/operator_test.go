@@ -16,7 +16,7 @@ import (
 	"example.com/operator-workshop/operatortest/behaviours"
 )
 
-// operator describes the stage to the test kit. The sample sets every field, and has two pods, so that there is a
+// operator describes the stage to the test kit. The sample sets every field, and asks for two pods, so that there is a
 // budget.
 var operator = operatortest.Operator{
 	CRDs:           []string{"../../config/crd/bases"},

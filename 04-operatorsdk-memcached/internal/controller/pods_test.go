@@ -41,8 +41,8 @@ func ofOldRevision(pod corev1.Pod) corev1.Pod {
 	return pod
 }
 
-// waiting returns a copy of the pod, changed so that its container is waiting, with the given reason, and the pod is not
-// ready.
+// waiting returns a copy of the pod, changed so that its container is waiting, with the given reason, and the pod is
+// not ready.
 func waiting(pod corev1.Pod, reason string) corev1.Pod {
 	pod = *pod.DeepCopy()
 	pod.Status.ContainerStatuses[0].State.Waiting = &corev1.ContainerStateWaiting{Reason: reason, Message: "back-off 5m0s"}
