@@ -66,9 +66,9 @@ func (o observation) conditions(memcached *cachev1alpha1.Memcached) []metav1.Con
 	}
 }
 
-// available returns False if the name of a child is taken. Otherwise, it follows a Deployment's default rule: a quarter
-// of the pods, rounded down, may be unavailable. A ready pod of an older revision counts as available, because it serves
-// clients, too.
+// available returns a False condition if the name of a child is taken. Otherwise, it follows a Deployment's default
+// rule: a quarter of the pods, rounded down, may be unavailable. A ready pod of an older revision counts as available,
+// because it serves clients, too.
 //
 //workshop:step 4.12a
 func (o observation) available(memcached *cachev1alpha1.Memcached) metav1.Condition {
