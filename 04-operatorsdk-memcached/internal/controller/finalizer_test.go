@@ -231,7 +231,7 @@ func TestDeleteDeployment(t *testing.T) {
 	g.Expect(recorder.message).To(BeEmpty(), "an event for each reconcile would be too many, see deleteDeployment in finalizer.go")
 }
 
-// relatedRecorder keeps the related object of the last Event, and its reason and message in one string.
+// relatedRecorder keeps the last Event: the related object, and the reason and the message in one string.
 type relatedRecorder struct {
 	related runtime.Object
 	message string
