@@ -106,8 +106,8 @@ func isRolledOut(deployment *appsv1.Deployment, replicas int32) bool {
 		status.UpdatedReplicas == replicas && status.Replicas == replicas && status.AvailableReplicas == replicas
 }
 
-// stalled returns the Deployment controller's message if the rollout of the current generation is stalled, or
-// else "".
+// stalled returns the Deployment controller's message if that controller has observed the current generation, and
+// reports that the rollout makes no progress, or that pods can't be created or deleted. Otherwise, stalled returns "".
 //
 //workshop:step 2.11b
 func stalled(deployment *appsv1.Deployment) string {

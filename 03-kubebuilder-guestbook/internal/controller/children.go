@@ -179,7 +179,8 @@ func isGuestbook(owner *metav1.OwnerReference) bool {
 }
 
 // refusal returns a blocker if the API server has refused the child: it is forbidden, invalid or too large, or a webhook
-// denies it and gives no status code. For any other error, and in a terminating namespace, refusal returns nil.
+// denies it and gives no status code. Otherwise, and for a create that is refused because the namespace is terminating,
+// refusal returns nil.
 //
 //workshop:step 3.5h
 func refusal(child childObject, err error) *explanation {

@@ -158,8 +158,8 @@ func (o observation) rolledOut(memcached *cachev1alpha1.Memcached) bool {
 	return len(o.pods) == size && len(readyNames(o.pods)) == size && !slices.ContainsFunc(o.pods, old)
 }
 
-// stalled returns the Deployment controller's message if the rollout is stuck, or if pods can't be created, or else "".
-// Messages about an older generation do not count.
+// stalled returns the Deployment controller's message if that controller has observed the current generation, and
+// reports that the rollout makes no progress, or that pods can't be created or deleted. Otherwise, stalled returns "".
 //
 //workshop:step 4.12c
 func stalled(deployment *appsv1.Deployment) string {
