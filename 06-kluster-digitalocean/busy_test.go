@@ -213,11 +213,11 @@ var _ = Describe("a busy cloud", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// accountName returns the name of an additional account for a namespace.
+// accountName returns the name of an account that a spec uses in addition to its namespace's own.
 func accountName(namespace, name string) string { return namespace + "-" + name }
 
-// addAccount opens an additional account for a namespace. In the namespace, it creates a Secret with the given name,
-// which holds the account's token.
+// addAccount opens an account in addition to the namespace's own. In the namespace, it creates a Secret with the given
+// name, which holds the new account's token.
 func addAccount(ctx context.Context, namespace, name string, change func(*doks.Options)) *doks.Emulator {
 	GinkgoHelper()
 	account := clouds.open(accountName(namespace, name), change)
@@ -229,7 +229,7 @@ func addAccount(ctx context.Context, namespace, name string, change func(*doks.O
 	return account
 }
 
-// reasonsIn counts the Klusters in a namespace by the reason of their condition Ready.
+// reasonsIn counts the Klusters in a namespace that have the condition Ready, by its reason.
 func reasonsIn(ctx context.Context, g Gomega, namespace string) map[string]int {
 	list := &klusterv1alpha1.KlusterList{}
 	g.Expect(cluster.Client.List(ctx, list, client.InNamespace(namespace))).To(Succeed())
@@ -251,7 +251,7 @@ func expectUnavailable(ctx context.Context, namespace string) {
 	})
 }
 
-// expectAll waits until the namespace has exactly this many Klusters, all with the reason.
+// expectAll waits until exactly this many Klusters in the namespace have the condition Ready, all with this reason.
 func expectAll(ctx context.Context, namespace string, count int, reason string) {
 	GinkgoHelper()
 	want := map[string]int{}
@@ -262,7 +262,7 @@ func expectAll(ctx context.Context, namespace string, count int, reason string) 
 		WithContext(ctx).WithPolling(5 * checkInterval).WithTimeout(specTimeout).Should(Succeed())
 }
 
-// countPosts reads from the metric how many POST requests got this status code.
+// countPosts returns how many POST requests with this code the metric kluster_cloud_requests_total has counted.
 func countPosts(code string) float64 {
 	GinkgoHelper()
 	families, err := legacyregistry.DefaultGatherer.Gather()

@@ -71,9 +71,9 @@ func isLoopback(host string) bool {
 	return host == "localhost" || err == nil && address.IsLoopback()
 }
 
-// newConnector returns a function that makes a client for a token's account, and one that closes idle connections. All
-// clients share their connections, and all clients with the same token share its request budget. The options must be
-// valid.
+// newConnector returns two functions: open makes a client for a token's account, and disconnect closes idle
+// connections. All clients share their connections, and all clients with the same token share its request budget. The
+// options must be valid.
 func (o cloudOptions) newConnector() (open func(token string) cloud.CloudProvider, disconnect func()) {
 	base, _ := o.base()
 	transport := http.DefaultTransport.(*http.Transport).Clone()
@@ -119,8 +119,9 @@ func (t *tokenState) pauseLeft() time.Duration {
 	return time.Until(t.pausedUntil)
 }
 
-// wait blocks until another request may be sent. During a pause, it returns an error instead, so that the worker can
-// reconcile Klusters with other tokens. It also returns an error if ctx ends first, or if its deadline is too early.
+// wait blocks until the rate limit lets the caller send a request with the token. During a pause, it returns an error
+// instead, so that the worker can reconcile Klusters with other tokens. It also returns an error if ctx ends first, or
+// if its deadline is too early.
 //
 // Without a pause, blocking is better than requeueing. It is short: a worker sends one request at a time, so at most
 // --workers requests wait at once, by default for at most two seconds. And a reconcile that had to begin again for each
@@ -147,7 +148,7 @@ func (e *rateLimitedError) Error() string {
 	return fmt.Sprintf("the cloud has asked for a pause, which lasts for another %s", e.left)
 }
 
-// knownAccount remembers from the first answer which account a token belongs to: a token never changes its account.
+// knownAccount remembers the result of the first successful Identity request: a token never changes its account.
 type knownAccount struct {
 	cloud.CloudProvider
 	token *tokenState

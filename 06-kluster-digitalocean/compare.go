@@ -28,8 +28,8 @@ func wasProvisioned(cluster *cloud.Cluster) bool {
 }
 
 // wasReady reports whether the cluster has matched the Kluster's current spec, and the operator has not had to change
-// it since. Then missing machines don't matter, because the autoscaler adds and removes machines, and the cloud
-// replaces broken ones. The condition Ready can't tell: an outage of the cloud or a pause also changes it.
+// the cluster since. Then missing machines don't matter, because the autoscaler adds and removes machines, and the
+// cloud replaces broken ones. The condition Ready doesn't show this: an outage of the cloud or a pause also changes it.
 //
 //workshop:step 6.10b
 func wasReady(kluster *klusterv1alpha1.Kluster) bool {

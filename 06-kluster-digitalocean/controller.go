@@ -58,10 +58,10 @@ type controller struct {
 	// secrets lists only the operator's own Secrets, which hold the kubeconfigs.
 	secrets corelisters.SecretLister
 	queue   workqueue.TypedRateLimitingInterface[cache.ObjectName]
-	// retryDelays returns how long a Kluster waits after a terminal error: twice as long after each further one in a
-	// row.
+	// retryDelays returns how long a Kluster waits after a terminal error without a requeueAfter. With each further
+	// one in a row, the wait doubles, up to a limit (see retryGrowth).
 	retryDelays workqueue.TypedRateLimiter[cache.ObjectName]
-	// staleVersions maps a Kluster's key to the resource version that the operator's last write replaced.
+	// staleVersions maps a Kluster's key to the resource version that the operator's last write has made stale.
 	staleVersions sync.Map
 	// missingSince maps a Kluster's key to the time when the operator first found its cluster missing in the cloud.
 	missingSince sync.Map
@@ -148,7 +148,7 @@ func (c *controller) start(ctx context.Context) error {
 	return nil
 }
 
-// synced reports whether the caches are filled and every object in them has reached its event handler.
+// synced reports whether the caches are filled and the handlers have seen every object of the first lists.
 func (c *controller) synced() bool {
 	for _, handler := range c.handlers {
 		if !cache.IsDone(handler) {

@@ -87,9 +87,9 @@ func (c *controller) release(ctx context.Context, kluster *klusterv1alpha1.Klust
 // consistencyWindow returns how much longer a missing cluster may take to appear, or a duration of 0 or less if the
 // cluster counts as gone. The cloud is eventually consistent: for a moment, a new cluster may be missing both from the
 // list and under its ID. A cluster that has run was shown before, so it has no window if its ID is known. The window
-// begins when the operator first finds the cluster missing. By then, the operator isn't waiting for the response to a
-// create request, because two workers never process the same Kluster at the same time. After a restart, the window
-// begins again.
+// begins when the operator first finds the cluster missing. At that time, the operator isn't waiting for the response
+// to a create request for this Kluster, because two workers never process the same Kluster at the same time. After a
+// restart, the window begins again.
 //
 //workshop:step 6.13b
 func (c *controller) consistencyWindow(kluster *klusterv1alpha1.Kluster) time.Duration {

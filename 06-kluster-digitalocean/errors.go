@@ -20,7 +20,10 @@ import (
 //	blockedError, terminal         immediately                            after requeueAfter, or retryAfter, which grows
 //	blockedError, an outage        when it has lasted outageThreshold     with backoff
 //	blockedError, transient        immediately                            with backoff
-//	any other: the API server's    never                                  with backoff; if isExpected, without an error in the log
+//	any other: the API server's    never                                  with backoff
+//
+// processNext logs the errors that it retries with backoff, unless isExpected returns true, or the reconcile was
+// aborted: such an error appears in the log only with -v=4.
 
 // blockedError says why the operator can't make the cluster match the spec, or can't finish a deletion. The condition
 // Ready gets its reason and message.
@@ -28,10 +31,11 @@ type blockedError struct {
 	reason, message string
 	// credentials is true if the token is the problem.
 	credentials bool
-	// transient is the error to retry with backoff. It is nil for a terminal error: an early retry would not help.
+	// transient is the error that makes the worker retry with backoff. It is nil for a terminal error: an early retry
+	// would not help.
 	transient error
-	// requeueAfter is how long the operator waits after a terminal error before it looks again. If it is zero, the wait
-	// begins with --retry-interval, and doubles with each further error.
+	// requeueAfter is how long the operator waits after a terminal error before it looks again. If it is zero, the
+	// first wait is --retry-interval, and the wait doubles with each further terminal error (see retryDelays).
 	requeueAfter time.Duration
 }
 
@@ -63,8 +67,8 @@ func failed(cluster *cloud.Cluster, requeueAfter time.Duration) error {
 	return err
 }
 
-// notOurs returns the error for a cluster that the operator leaves alone, because this Kluster's tag isn't its only
-// owner tag.
+// notOurs returns the error for a cluster that the operator leaves alone, because this Kluster's tag isn't the cluster's
+// only owner tag.
 func notOurs(kluster *klusterv1alpha1.Kluster, cluster *cloud.Cluster) error {
 	found := "no owner tag"
 	if len(cluster.Owners) > 0 {

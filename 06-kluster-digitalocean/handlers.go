@@ -19,7 +19,7 @@ import (
 func (c *controller) handleEvents(klusters, secrets, tokens cache.SharedIndexInformer) error {
 	ofKlusters, err := klusters.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: c.klusterChanged,
-		// Resyncs also arrive as updates, so every Kluster is reconciled now and then even if it has not changed.
+		// Resyncs also arrive as updates, and each resync queues every Kluster, even if it has not changed.
 		UpdateFunc: func(_, kluster any) { c.klusterChanged(kluster) },
 		DeleteFunc: c.klusterChanged,
 	})
@@ -74,8 +74,8 @@ func (c *controller) secretChanged(object any) {
 }
 
 // tokenChanged queues the Klusters that name the Secret and wait after a terminal error, because a new token may be
-// what they need. The other Klusters use it in their next reconcile. They are not queued: each Kluster that begins or
-// ceases to use the Secret changes its finalizers, and would queue all the others.
+// what they need. The other Klusters use it in their next reconcile. They are not queued: when a Kluster begins or
+// ceases to use the Secret, the operator changes the Secret's finalizers, and that event would queue all the others.
 func (c *controller) tokenChanged(object any) {
 	secret := objectOf[*metav1.PartialObjectMetadata](object)
 	if secret == nil {

@@ -169,10 +169,10 @@ func controllerReference(kluster *klusterv1alpha1.Kluster) metav1.OwnerReference
 	return reference
 }
 
-// ownedFields returns what an apply sends to give our fields in the Secret found the values of the Secret wanted. Each
-// apply must contain all of our fields: the API server removes those that we applied before and now leave out. The
-// resource version makes the API server refuse an apply that is based on a stale copy. Without the UID, the API server
-// would create a Secret without an owner if the existing one were deleted in the meantime.
+// ownedFields returns the apply configuration that sets our fields in the Secret found to their values in the Secret
+// wanted. Each apply must contain all of our fields: the API server removes those that we applied before and now leave
+// out. The resource version makes the API server refuse an apply that is based on a stale copy. Without the UID, the
+// API server would create a Secret without an owner if the existing one were deleted in the meantime.
 //
 //workshop:step 6.12b
 func ownedFields(found, wanted *corev1.Secret) *applycorev1.SecretApplyConfiguration {

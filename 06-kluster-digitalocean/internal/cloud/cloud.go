@@ -1,5 +1,5 @@
-// Package cloud defines what the operator needs from any cloud. Each cloud implements [CloudProvider], and passes the
-// tests in package cloudtest.
+// Package cloud defines what the operator needs from any cloud. Each cloud has an implementation of [CloudProvider],
+// which must pass the tests in package cloudtest.
 package cloud
 
 import (
@@ -15,9 +15,9 @@ type CloudProvider interface { //nolint:revive // the usual name of such an inte
 	// token isn't allowed to read the ID. The operator needs the ID because NotFound, from any call, proves something
 	// only about this account.
 	Identity(ctx context.Context) (string, error)
-	// Find returns the cluster with the owner's tag, or nil if the account's list of clusters has none. Call it when no
-	// ID is known: a cluster may exist even if Create returned an error. Find also returns a cluster that is being
-	// deleted, until it is gone. A new cluster may appear in the list only after a while.
+	// Find returns the cluster with the owner's tag, or nil if the account's list of clusters has none. Call it unless
+	// Get has found a cluster of this owner: one may exist even if Create returned an error. Find also returns a cluster
+	// that is being deleted, until it is gone. A new cluster may appear in the list only after a while.
 	Find(ctx context.Context, owner Owner) (*Cluster, error)
 	// Get returns the cluster with the ID, with its current owners. It returns NotFound if the cloud shows no such
 	// cluster. A cluster that the cloud has shown before is then gone for good; a new one may appear only after a
@@ -28,10 +28,10 @@ type CloudProvider interface { //nolint:revive // the usual name of such an inte
 	// two concurrent calls with the same name, only one takes effect.
 	Create(ctx context.Context, owner Owner, spec Spec) (*Cluster, error)
 	// UpdatePools makes the node pools of a running cluster match the given ones, and returns whether it had to change
-	// any. It returns Refused if an existing pool has machines of another size.
+	// any. It returns Refused if a given pool has a machine size other than that of the existing pool with its name.
 	UpdatePools(ctx context.Context, cluster *Cluster, pools []Pool) (changed bool, err error)
 	// Upgrade upgrades a running cluster to the version if necessary, and returns whether it started an upgrade. It
-	// returns Refused for an earlier version.
+	// returns Refused for a version earlier than the cluster's.
 	Upgrade(ctx context.Context, cluster *Cluster, version string) (changed bool, err error)
 	// Delete starts the deletion of a cluster. It returns NotFound if there is no such cluster.
 	Delete(ctx context.Context, id string) error
@@ -109,7 +109,8 @@ type Pool struct {
 	Name string
 	// Size is the slug of the machines' size.
 	Size string
-	// Count is the number of machines that the pool should have. With autoscale, it is a new pool's initial number.
+	// Count is the number of machines that the pool should have. With autoscale, the cloud chooses it: in a spec, it is
+	// then only the initial number for a new pool.
 	Count int
 	// Running is the number of machines that are running.
 	Running   int

@@ -184,17 +184,17 @@ const (
 	maxTagLength = 255
 )
 
-// originTag returns a tag such as kluster:NAMESPACE:NAME. Tags consist of letters, digits, colons, dashes and
-// underscores ("Create a New Tag" in DigitalOcean's API reference), and names in Kubernetes contain no underscores, so
-// an underscore replaces each dot.
+// originTag returns the tag kluster:NAMESPACE:NAME, cut off after maxTagLength characters. Tags consist of letters,
+// digits, colons, dashes and underscores ("Create a New Tag" in DigitalOcean's API reference). Names of namespaces and
+// Klusters contain no underscores, so an underscore replaces each dot.
 func originTag(origin string) string {
 	tag := originTagPrefix + strings.NewReplacer("/", ":", ".", "_").Replace(origin)
 	return tag[:min(len(tag), maxTagLength)]
 }
 
 // Upgrade implements cloud.CloudProvider. Every patch satisfies its minor version, and every version satisfies
-// "latest": otherwise, a new release would upgrade a cluster whose spec has not changed. For an earlier version,
-// Upgrade returns Refused without sending a request that the cloud would always refuse.
+// "latest": otherwise, a new release would upgrade a cluster whose spec has not changed. For a version earlier than
+// the cluster's, Upgrade returns Refused without sending a request that the cloud would always refuse.
 func (a *Account) Upgrade(ctx context.Context, cluster *cloud.Cluster, version string) (bool, error) {
 	if version == "latest" || cluster.Version == version || strings.HasPrefix(cluster.Version, version+".") {
 		return false, nil

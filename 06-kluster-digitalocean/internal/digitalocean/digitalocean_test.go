@@ -69,7 +69,7 @@ func TestContract(t *testing.T) {
 	})
 }
 
-// slowly makes changes take long enough for a test to observe them.
+// slowly makes the creation and the deletion of a cluster take long enough for a test to observe them.
 func slowly(options *doks.Options) {
 	options.ProvisionTime, options.DeleteTime = 30*time.Millisecond, 60*time.Millisecond
 }
@@ -200,13 +200,14 @@ func TestFindReadsEveryPage(t *testing.T) {
 	g.Expect(api.Journal()).To(HaveLen(2))
 }
 
-// If the response is lost, the error is not a *cloud.Error; an error that the cloud returns is one. In either case, the
-// request may have taken effect, so the library must not retry: only the operator can do that safely.
+// If the response is lost, Create's error wraps no *cloud.Error; if the cloud returns an error, Create's error wraps
+// one. Except after a 429, the request may have taken effect, so the library must not retry: only the operator can do
+// that safely.
 func TestLostAnswers(t *testing.T) {
 	tests := map[string]struct {
 		fault doks.Fault
 		made  int
-		// answered means that the cloud does respond.
+		// answered means that a complete response arrives.
 		answered bool
 	}{
 		"dropped before the effect":       {fault: doks.Fault{Kind: doks.FaultDrop}},

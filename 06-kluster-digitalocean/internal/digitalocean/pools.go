@@ -39,7 +39,7 @@ func (a *Account) UpdatePools(ctx context.Context, cluster *cloud.Cluster, pools
 }
 
 // updatePool creates the wanted pool if it is missing, changes it if it differs, and returns whether it had to do
-// either. It returns Refused if the machines have another size.
+// either. It returns Refused if the found pool's machines don't have the wanted size.
 //
 //workshop:step 6.15a
 func (a *Account) updatePool(ctx context.Context, path string, wanted cloud.Pool, found *cloud.Pool) (changed bool, err error) {

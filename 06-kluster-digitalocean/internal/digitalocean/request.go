@@ -23,7 +23,7 @@ func (a *Account) do(ctx context.Context, method, path string, body, result any)
 	return translate(a.send(ctx, method, path, body, result))
 }
 
-// send is like do, but returns the library's errors unchanged.
+// send is like do, but doesn't translate the library's errors.
 func (a *Account) send(ctx context.Context, method, path string, body, result any) error {
 	request, err := a.client.NewRequest(ctx, method, path, body)
 	if err != nil {

@@ -29,7 +29,7 @@ type World struct {
 	// Spec is a spec that the cloud accepts. It has an origin, and one pool without labels, taints or autoscale. Its
 	// version is a slug.
 	Spec cloud.Spec
-	// OtherSize is another machine size that the cloud has.
+	// OtherSize is a machine size that the cloud has, other than that of Spec's pool.
 	OtherSize string
 	// Minor is the minor version to which Spec's version belongs. Newer is the slug of a version to which the cloud can
 	// upgrade Spec's.

@@ -14,8 +14,8 @@ import (
 
 // poolTest changes the pools of a running cluster. Each function gets the pool of World.Spec.
 type poolTest struct {
-	// from returns the pools that the cluster is created with. If it is nil, that is the given pool alone. to returns
-	// the pools that UpdatePools is called with.
+	// from returns the pools that the cluster is created with. If it is nil, the cluster is created with the pool of
+	// World.Spec. to returns the pools that UpdatePools is called with.
 	from func(cloud.Pool) []cloud.Pool
 	to   func(cloud.Pool) []cloud.Pool
 	// same means that there is nothing to change.
@@ -132,8 +132,8 @@ func (w World) await(t *testing.T, id string) *cloud.Cluster {
 	return found
 }
 
-// expect checks that the error is a *cloud.Error with the problem and a message, and that none of its texts contains a
-// token.
+// expect checks that the error is, or wraps, a *cloud.Error with the problem and a message, and that none of its texts
+// contains a token.
 func (w World) expect(t *testing.T, err error, problem cloud.Problem) {
 	t.Helper()
 	g := gomega.NewWithT(t)
