@@ -22,8 +22,8 @@ import (
 //	blockedError, transient        immediately                            with backoff
 //	any other: the API server's    never                                  with backoff
 //
-// processNext logs the errors that it retries with backoff, unless isExpected returns true, or the reconcile was
-// aborted: such an error appears in the log only with -v=4.
+// processNext logs an error that it retries with backoff. If isExpected returns true for the error, or the reconcile
+// was aborted, processNext does so only with -v=4.
 
 // blockedError says why the operator can't make the cluster match the spec, or can't finish a deletion. The condition
 // Ready gets its reason and message.
@@ -67,8 +67,8 @@ func failed(cluster *cloud.Cluster, requeueAfter time.Duration) error {
 	return err
 }
 
-// notOurs returns the error for a cluster that the operator leaves alone, because this Kluster's tag isn't the cluster's
-// only owner tag.
+// notOurs returns the error for a cluster that the operator leaves alone, because this Kluster's tag isn't the
+// cluster's only owner tag.
 func notOurs(kluster *klusterv1alpha1.Kluster, cluster *cloud.Cluster) error {
 	found := "no owner tag"
 	if len(cluster.Owners) > 0 {

@@ -151,7 +151,8 @@ const (
 	Unavailable Problem = "unavailable"
 )
 
-// Error is an error that a cloud returns. It contains no token.
+// Error is an error that a cloud returns, or the CloudProvider's own, for example for a response that makes no sense.
+// It contains no token.
 type Error struct {
 	Problem Problem
 	// Message is the cloud's message, or the CloudProvider's own.

@@ -68,7 +68,7 @@ type status struct {
 }
 
 // Identity implements cloud.CloudProvider. Tokens and clusters belong to a team, and a person may be in several teams.
-// So Identity returns the team's ID, or the person's if there is no team.
+// So Identity returns the team's ID, or the person's if there is none.
 func (a *Account) Identity(ctx context.Context) (string, error) {
 	var root struct {
 		Account struct {
