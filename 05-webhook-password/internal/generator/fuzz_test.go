@@ -51,7 +51,7 @@ func anyPolicy(length, digits, symbols uint8, lower, once, reverse bool) secretv
 	return policy
 }
 
-// isPossible computes the result of Check independently.
+// isPossible computes, independently of Check, whether a password can meet the policy.
 func isPossible(policy secretv1.PasswordPolicy) bool {
 	left := map[secretv1.CharacterClass]int32{secretv1.ClassDigit: 10, secretv1.ClassSymbol: 30}
 	letters, lettersLeft := policy.Length, int32(52)

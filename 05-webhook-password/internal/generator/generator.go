@@ -1,6 +1,6 @@
 // Package generator makes passwords, and checks whether a policy is possible and
 // whether its passwords are strong. It does not depend on the API server. Both the
-// webhook and the controller use it, so they can't disagree.
+// webhook and the controller use it, so they can't disagree about a policy.
 package generator
 
 import (
@@ -35,7 +35,8 @@ func Generate(policy secretv1.PasswordPolicy) (string, error) {
 	return generated, nil
 }
 
-// Check returns the problems that make the policy impossible. path is the policy's own path.
+// Check returns the problems that Validate finds or, if there are none, those that make the policy impossible. path is
+// the policy's own path.
 //
 //workshop:step 5.1c
 func Check(policy secretv1.PasswordPolicy, path *field.Path) field.ErrorList {
@@ -66,8 +67,8 @@ func Check(policy secretv1.PasswordPolicy, path *field.Path) field.ErrorList {
 }
 
 // Describe returns a description of the policy in one line. The order of the requirements makes no difference.
-// Every Secret contains the description of its password's policy. If a new version of the operator described a policy
-// differently, it would replace all passwords of that policy.
+// Every Secret that the operator makes contains the description of its password's policy. If a new version of the
+// operator described a policy differently, it would replace all passwords of that policy.
 //
 //workshop:step 5.3a
 func Describe(policy secretv1.PasswordPolicy) string {
@@ -98,10 +99,10 @@ var (
 	once = strength{mixed: 550, lower: 420, digit: 217, symbol: 450}
 )
 
-// Bits returns the entropy of a password for an attacker who knows the policy, and knows where in the password there
-// are letters, digits and symbols. A result below weakBits is never more than the true entropy; if the result is
-// weakBits or more, so is the true entropy. Bits uses whole numbers only, so config/policies/password_strength.yaml
-// can compute the same.
+// Bits estimates the entropy of a password for an attacker who knows the policy, and knows where in the password there
+// are letters, digits and symbols. For a possible policy, a result below weakBits is never more than the true
+// entropy; if the result is weakBits or more, so is the true entropy. Bits uses whole numbers only, so
+// config/policies/password_strength.yaml can compute the same.
 func Bits(policy secretv1.PasswordPolicy) int {
 	each := repeated
 	if policy.Repeat == secretv1.RepeatForbidden {

@@ -14,7 +14,7 @@ import (
 	secretv1 "example.com/operator-workshop/05-webhook-password/api/v1"
 )
 
-// policyOf returns a policy with the defaults of the schema, after a change.
+// policyOf returns a policy with the defaults of the schema, after the change, if there is one.
 func policyOf(change func(*secretv1.PasswordPolicy)) secretv1.PasswordPolicy {
 	policy := secretv1.PasswordPolicy{
 		Length: 20, Require: []secretv1.Requirement{{Class: secretv1.ClassDigit, Count: new(int32(5))}},
@@ -120,8 +120,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestDescribe pins the text, because every Secret contains it: a new text for the same policy would replace
-// every existing password. A new field may add to the text only if it is set.
+// TestDescribe pins the text, because the operator's Secrets contain it: if the text for a policy changed, the operator
+// would replace every password of that policy. A new field of the policy may add to the text only if it is set.
 func TestDescribe(t *testing.T) {
 	NewWithT(t).Expect(Describe(policyOf(nil))).To(Equal("length=20 digits=5 symbols=0 case=Mixed repeat=Allowed"))
 }

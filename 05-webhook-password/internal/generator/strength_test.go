@@ -48,7 +48,8 @@ func TestBits(t *testing.T) {
 	}
 }
 
-// compareBits compares all possible policies with this length, letter case and repetition, and returns their number.
+// compareBits compares Bits with the exact logarithm for every possible policy of this length, letter case and
+// repetition, and returns the number of these policies.
 func compareBits(t *testing.T, length int, letterCase secretv1.LetterCase, repeat secretv1.Repetition) (compared int) {
 	t.Helper()
 	policy := secretv1.PasswordPolicy{Length: int32(length), Case: letterCase, Repeat: repeat, Require: require(0, 0)}
@@ -85,8 +86,9 @@ func expectBits(t *testing.T, policy secretv1.PasswordPolicy, exact float64) {
 	}
 }
 
-// choices returns the binary logarithm of the number of sequences that have this many characters
-// from an alphabet of this size. It is minus infinity if there are no such sequences.
+// choices returns the binary logarithm of the number of sequences that have this many characters from an alphabet of
+// this size. With RepeatForbidden, it counts only those without a repeated character. The result is minus infinity if
+// there are none.
 func choices(alphabet, characters int, repeat secretv1.Repetition) float64 {
 	if repeat != secretv1.RepeatForbidden {
 		return float64(characters) * math.Log2(float64(alphabet))

@@ -36,8 +36,8 @@ type fault struct {
 	down            bool          // there is no server
 	answer          http.HandlerFunc
 
-	// admission and conversion are the reasons of a failed admission and a failed conversion. conversion is empty if both
-	// are the same.
+	// admission and conversion are the reasons for a failed admission and a failed conversion. conversion is empty if
+	// both reasons are the same.
 	admission, conversion string
 }
 

@@ -151,7 +151,7 @@ var _ = Describe("local webhooks", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// withoutCRD answers like an API server that does not have the CRD.
+// withoutCRD answers a request for the CRD of Passwords with "not found", and returns nil for any other request.
 func withoutCRD(request *http.Request) (*http.Response, error) {
 	if !strings.HasSuffix(request.URL.Path, "/customresourcedefinitions/"+crdName) {
 		return nil, nil

@@ -37,7 +37,8 @@ type Options struct {
 	Enabled bool
 	// Certs is CertsLocal, CertsFiles or CertsRotated.
 	Certs string
-	// BindAddress is the host and the port. Without a host, the server listens on all interfaces.
+	// BindAddress is the host and the port at which the webhook server listens. Without a host, it listens on all
+	// interfaces.
 	BindAddress string
 	// CertPath is the folder with the certificate CertName and its key KeyName.
 	CertPath, CertName, KeyName string
@@ -50,8 +51,8 @@ func Default() Options {
 	return Options{Enabled: true, Certs: CertsLocal, BindAddress: "127.0.0.1:9443", CertName: "tls.crt", KeyName: "tls.key"}
 }
 
-// ReadEnvironment sets Enabled from ENABLE_WEBHOOKS, which must be a boolean or empty, and Namespace from
-// POD_NAMESPACE.
+// ReadEnvironment sets Namespace from POD_NAMESPACE, and Enabled from ENABLE_WEBHOOKS, which must be a boolean or empty.
+// If it is empty, Enabled stays as it is.
 func (o *Options) ReadEnvironment(getenv func(string) string) error {
 	o.Namespace = getenv(podNamespace)
 	value := getenv(enableWebhooks)
@@ -76,8 +77,8 @@ func (o *Options) AddFlags(flags *flag.FlagSet) {
 	flags.StringVar(&o.KeyName, "webhook-cert-key", o.KeyName, "`file` name of the certificate's key")
 }
 
-// Validate checks that the options are valid and fit together. Its error names the flag or the environment variable to
-// change.
+// Validate checks that the options are valid and fit together, unless webhooks are off. Its error names the flag or the
+// environment variable to change.
 func (o *Options) Validate() error {
 	if !o.Enabled {
 		return nil

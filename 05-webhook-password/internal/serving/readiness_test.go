@@ -28,7 +28,7 @@ import (
 	"example.com/operator-workshop/manager"
 )
 
-// relistTimeout is long, because the API server waits longer after each failed conversion.
+// relistTimeout is long, because after each failed conversion, the API server waits longer before it tries again.
 const relistTimeout = time.Minute
 
 var _ = Describe("the only pod of the operator", func() {
@@ -107,7 +107,7 @@ func (p *process) runOperator(ctx context.Context, namespace, folder string) {
 	Expect(reconciler.SetupWithManager(mgr, ctrlcontroller.Options{})).To(Succeed())
 	Expect(webhooks.SetupWithManager(mgr, webhookv1.SetupPasswordWebhookWithManager)).To(Succeed())
 	p.run(ctx, mgr)
-	// A cache without informers counts as filled, so wait until there is one.
+	// A cache without informers counts as filled, so wait until it has an informer, which lists Passwords.
 	Eventually(listed).WithContext(ctx).WithTimeout(waitTimeout).Should(BeClosed(), "the operator should list Passwords")
 }
 

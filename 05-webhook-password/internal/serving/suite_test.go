@@ -82,15 +82,15 @@ type process struct {
 	ended chan struct{}
 	err   error
 	dead  atomic.Bool
-	// serviced is true if service leads to the process.
+	// serviced is true if the address that service returns leads to the process.
 	serviced atomic.Bool
 	// intercept may answer a request in the API server's place, or return nil to let it through.
 	intercept func(*http.Request) (*http.Response, error)
-	// hideCRD makes the process see an API server without the CRD.
+	// hideCRD makes the process get "not found" when it reads or changes the CRD of Passwords.
 	hideCRD atomic.Bool
 }
 
-// startLocal runs a process with local webhooks until the spec ends.
+// startLocal starts a process with local webhooks. The process ends with the spec, unless stop or kill ends it earlier.
 func startLocal(ctx context.Context) *process {
 	GinkgoHelper()
 	local := newProcess()

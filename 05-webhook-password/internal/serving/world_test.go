@@ -82,7 +82,7 @@ func setConversion(ctx context.Context, conversion *apiextensionsv1.CustomResour
 	DeferCleanup(func(ctx SpecContext) { change(ctx, before) })
 }
 
-// expectNothingLeft checks that a process has undone all its changes.
+// expectNothingLeft checks that a process has deleted its webhook configurations, and that the CRD has this conversion.
 func expectNothingLeft(ctx context.Context, conversion *apiextensionsv1.CustomResourceConversion) {
 	GinkgoHelper()
 	_, err := mutating(ctx)
@@ -115,7 +115,8 @@ func served(ctx context.Context, namespace string) error {
 	return converted(ctx, namespace)
 }
 
-// converted returns an error unless a request in version v1alpha1 gets an answer in that version.
+// converted returns an error unless a Password that is created in version v1alpha1 comes back in that version, with the
+// same length and number of digits.
 func converted(ctx context.Context, namespace string) error {
 	password := newAlphaPassword(namespace, "converted")
 	password.Spec.Length, password.Spec.Digits = 31, new(int32(7))
