@@ -219,7 +219,8 @@ func TestConnectProtectsTheSecret(t *testing.T) {
 		refused  bool
 		// wantReason is the reason of the blockedError, or "" if there is none.
 		wantReason string
-		// wantMessage is a part of its message, which must also name the Secret.
+		// wantMessage is a part of its message, which must also name the Secret. If wantMessage is "", the message
+		// is not checked.
 		wantMessage string
 		// wantProtected means that connect adds the Kluster's finalizer to the Secret.
 		wantProtected bool

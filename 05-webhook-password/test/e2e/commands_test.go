@@ -10,7 +10,7 @@ import (
 	"example.com/operator-workshop/operatortest/incluster"
 )
 
-// field returns the field at a JSONPath of an object in the tests' namespace.
+// field returns the field at a JSONPath of an object in passwordNamespace.
 func field(ctx context.Context, object, path string) string {
 	GinkgoHelper()
 	return incluster.Field(ctx, passwordNamespace, object, "{"+path+"}")

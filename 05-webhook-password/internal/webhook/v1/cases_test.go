@@ -59,7 +59,7 @@ func cases() map[string]admissionCase {
 	return all
 }
 
-// policyCases has cases on both sides of each limit of what is possible.
+// policyCases has cases on both sides of each limit that the size of an alphabet sets for a policy.
 func policyCases() map[string]admissionCase {
 	return map[string]admissionCase{
 		"the defaults":                        {new: password("new"), secretName: "new"},
@@ -151,7 +151,7 @@ func deleteCases() map[string]admissionCase {
 	}
 }
 
-// alphaCases are sent in v1alpha1, so the API server converts them first.
+// alphaCases are requests in v1alpha1. The webhooks and the policies get the objects in v1.
 func alphaCases() map[string]admissionCase {
 	return map[string]admissionCase{
 		"v1alpha1: the defaults":               {new: alpha("new", 20, 5, 0)},

@@ -12,7 +12,8 @@ import (
 	secretv1alpha1 "example.com/operator-workshop/05-webhook-password/api/v1alpha1"
 )
 
-// No admission applies in the namespace byNone, so only the conversion and the schema's defaults change the objects.
+// No admission applies in the namespace byNone, so the API server changes a spec only by converting it and by
+// filling in the schema's defaults.
 var _ = Describe("the conversion of a Password", func() {
 	It("turns v1alpha1 into v1", func(ctx SpecContext) {
 		created := alpha("from-alpha", 24, 4, 2, alphaOnce, alphaLower)

@@ -39,8 +39,8 @@ func (e *environment) readCopies(ctx context.Context) ([]client.Object, error) {
 	return copies, nil
 }
 
-// confine makes a webhook or a policy apply only in the namespace for its kind, and reports whether to install the
-// object.
+// confine makes webhooks apply only in the namespace byWebhooks, and policies only in the namespace byPolicies. It
+// reports whether to install the object.
 func (e *environment) confine(object client.Object) bool {
 	switch configuration := object.(type) {
 	case *admissionregistrationv1.MutatingWebhookConfiguration:

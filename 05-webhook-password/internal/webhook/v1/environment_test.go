@@ -156,7 +156,8 @@ func (e *environment) create(ctx context.Context, object client.Object) error {
 	return nil
 }
 
-// stop undoes start. It deletes the objects in case the cluster is not the test's own.
+// stop undoes start and askWebhooksAndPolicies. It deletes the objects that they created, in case the cluster is not
+// the test's own.
 func (e *environment) stop(ctx context.Context) error {
 	var errs []error
 	for _, object := range e.created {

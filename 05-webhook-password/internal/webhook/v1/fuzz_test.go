@@ -22,8 +22,9 @@ import (
 
 var servedPaths = []string{mutatePath, validatePath, convertPath}
 
-// FuzzAdmission sends arbitrary requests to the webhook server's handlers. No request may cause a panic,
-// only those that mayAllow accepts may pass, and no patch may change more than spec.secretName.
+// FuzzAdmission sends arbitrary requests to the webhook server's handlers. No request may cause a panic, an admission
+// request may pass only if mayAllow accepts it, no patch may change more than spec.secretName, and a successful
+// conversion must return all objects in the requested version.
 func FuzzAdmission(f *testing.F) {
 	log.SetLogger(logr.Discard()) // controller-runtime logs each bad request
 	handlers, err := newHandlers()

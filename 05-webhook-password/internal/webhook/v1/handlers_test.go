@@ -69,7 +69,8 @@ func TestHandlers(t *testing.T) {
 	}
 }
 
-// decide calls the defaulting and then the validating handler, as the API server does.
+// decide calls the defaulting handler, and then the validating handler with the patched object. Unlike the API server,
+// it calls both for every request, even for a deletion.
 func decide(g Gomega, handlers http.Handler, c admissionCase) outcome {
 	request := requestOf(g, c)
 	answer := ask(g, handlers, mutatePath, request)

@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
-// review contains the fields of an AdmissionReview that mayAllow reads. Its types are not those
-// of the code under test, so that mayAllow and that code can't make the same mistake.
+// review contains the fields of an AdmissionReview that mayAllow reads. Its types are not those of the code under test,
+// so that a mistake in those can't mislead mayAllow.
 type review struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`

@@ -76,8 +76,8 @@ func (*PasswordCustomValidator) ValidateCreate(_ context.Context, password *secr
 }
 
 // ValidateUpdate refuses an update that moves the password to another Secret, or that sets an impossible policy or an
-// invalid rotation. It skips a policy or a rotation that stays the same (ratcheting), so you can still change other
-// parts of an object that was stored under other rules.
+// invalid rotation, and warns of a changed policy whose passwords can be guessed. It skips a policy or a rotation that
+// stays the same (ratcheting), so you can still change other parts of an object that was stored under other rules.
 //
 //workshop:step 5.6b
 func (*PasswordCustomValidator) ValidateUpdate(_ context.Context, before, password *secretv1.Password) (admission.Warnings, error) {
