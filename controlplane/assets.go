@@ -18,8 +18,8 @@ const AssetsVariable = "KUBEBUILDER_ASSETS"
 func Programs() []string { return append(slices.Clone(Components), "etcdctl", "etcdutl", "kubectl") }
 
 // FindAssets returns the folder with the control plane's programs. If KUBEBUILDER_ASSETS is set, it names the folder.
-// Otherwise the folder is bin/ in a checkout of the workshop, and elsewhere the one that package assets fills. If
-// programs are missing, the error names the first one, and says what to do.
+// Otherwise the folder is bin/ of the workshop's checkout that contains the working directory or, outside a checkout,
+// the one that package assets fills. If programs are missing, the error names the first one, and says what to do.
 func FindAssets() (string, error) {
 	dir, remedy, err := locateAssets("")
 	if err != nil {

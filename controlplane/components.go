@@ -17,7 +17,7 @@ const (
 	// memberName is the name of etcd's only member.
 	memberName = "default"
 	// leaseSeconds is how long a simulated node's Lease is valid after a heartbeat. A new kwok takes the node over only
-	// when the Lease has expired. kwok sends a heartbeat after each quarter of this time, so every 10 s.
+	// when the Lease has expired. kwok sends four heartbeats in this time: one about every 10 s.
 	leaseSeconds = 40
 )
 

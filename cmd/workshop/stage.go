@@ -114,8 +114,8 @@ func (a *app) playOwn(cmd *cobra.Command, stage repo.Stage, options playOptions)
 	return a.play(cmd, options, []string{stage.Chapter})
 }
 
-// runVerbs checks that the stage's Makefile has these targets, builds missing tools, brings the cluster up if a verb
-// works on it, and then runs the targets.
+// runVerbs checks that each verb is a target of the stage's Makefile, builds missing tools, brings the cluster up if a
+// verb works on it, and then runs the targets.
 func (a *app) runVerbs(cmd *cobra.Command, stage repo.Stage, verbs []string) error {
 	if stage.Dir == "" {
 		return fmt.Errorf("stage %d has only a chapter and no targets: `make stage-%d` plays it", stage.Number, stage.Number)

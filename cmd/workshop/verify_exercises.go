@@ -16,8 +16,8 @@ import (
 	"example.com/operator-workshop/internal/exercise"
 )
 
-// verifiedAtOnce is how many parts of stages are verified at the same time. Checks that need a cluster spend most of
-// their time waiting.
+// verifiedAtOnce is how many parts of stages are verified at the same time. Checks that need a control plane spend
+// most of their time waiting.
 const verifiedAtOnce = 3
 
 // verifyExercisesCommand implements `make verify-exercises`.
@@ -122,7 +122,7 @@ func (a *app) verifyExercises(cmd *cobra.Command, stages []*exercise.Stage, step
 	return errors.Join(problems...)
 }
 
-// atOnce calls do with 0 to n-1, in this order, at most verifiedAtOnce at the same time.
+// atOnce calls do for each number from 0 to n-1, in this order. At most verifiedAtOnce calls run at the same time.
 func atOnce(n int, do func(i int)) {
 	var running errgroup.Group
 	running.SetLimit(verifiedAtOnce)
@@ -155,7 +155,7 @@ type part struct {
 
 // halves divides a stage's steps into two parts that take about the same time. If the second would be empty, halves
 // returns only the first. A step whose checks run specs, which need a control plane, takes about three times as long as
-// another.
+// a step whose checks run none.
 func halves(stage *exercise.Stage) []*part {
 	total, costs := 0, make([]int, len(stage.Steps))
 	for i, step := range stage.Steps {
