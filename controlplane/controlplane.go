@@ -58,7 +58,7 @@ type Options struct {
 type ControlPlane struct {
 	dir     string
 	options Options
-	// stop ends a control plane that is tied to this process. It is nil for others.
+	// stop ends a control plane that Start made. It is nil for others.
 	stop func() error
 }
 

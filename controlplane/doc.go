@@ -4,9 +4,9 @@
 // example starts a control plane in about ten lines.
 //
 // [Start] makes a control plane that ends when the process does, even if the process is killed. To get one that keeps
-// running and stores its data in a folder, as classroom clusters do, call [Open]. You can call the methods of its
-// result from several processes, and after any interruption: like a reconciler, [ControlPlane.Up] compares what exists
-// with what should exist, and changes only what differs.
+// running and stores its data in a folder of your choice, as the workshop's built-in cluster does, call [Open]. You can
+// call the methods of its result from several processes, and after any interruption: like a reconciler,
+// [ControlPlane.Up] compares what exists with what should exist, and changes only what differs.
 //
 // # Security
 //
@@ -16,7 +16,7 @@
 //
 // # What is in the folder
 //
-//	controlplane.json   ports, kube-apiserver's flags, and which of the folders and files below are in use
+//	controlplane.json   ports, additional flags for kube-apiserver, and which of the folders and files below are in use
 //	kubeconfig          the administrator's kubeconfig
 //	pki-N/              keys, certificates and the components' kubeconfigs
 //	etcd-N/             etcd's data

@@ -23,8 +23,8 @@ import (
 const (
 	// answerTimeout is how long a component may take to answer before it counts as hung.
 	answerTimeout = 10 * time.Second
-	// heartbeatTimeout is how old the newest heartbeat of the simulated nodes may be. kwok sends one every 10 s, but a
-	// newly started kwok first waits until its predecessor's leases expire.
+	// heartbeatTimeout is how old the newest heartbeat of the simulated nodes may be before kwok counts as hung. kwok sends
+	// one about every 10 s, but a newly started kwok first waits until its predecessor's leases expire.
 	heartbeatTimeout = 3 * leaseSeconds * time.Second
 )
 
@@ -46,7 +46,7 @@ type Status struct {
 	Components []Component `json:"components"`
 	// Ready means that the API server accepts requests. It is false if a component isn't running or doesn't answer.
 	Ready bool `json:"ready"`
-	// Complete means that the control plane has been ready before, so it may contain data.
+	// Complete means that Up has succeeded at least once, so the control plane may contain data.
 	Complete bool `json:"complete"`
 }
 
@@ -58,8 +58,8 @@ func (s Status) Running() bool {
 // bad reports whether the component isn't running or is hung.
 func (c Component) bad() bool { return c.PID == 0 || c.Hung }
 
-// Status asks every component for its health. The error is ErrNotFound if there is no control plane, and a *DamagedError
-// if the folder's content can't be used.
+// Status finds out which components are running, which of them are hung, and whether the API server is ready. The error
+// is ErrNotFound if there is no control plane, and a *DamagedError if the folder's content can't be used.
 func (c *ControlPlane) Status(ctx context.Context) (Status, error) {
 	found, err := c.load()
 	if err != nil {
@@ -70,14 +70,15 @@ func (c *ControlPlane) Status(ctx context.Context) (Status, error) {
 		return Status{}, err
 	}
 	status := Status{Components: components, Complete: found.Complete}
-	// If a component is down, asking the API server would only waste time.
+	// If a component is down or hung, Ready is false anyway, so asking the API server would only waste time.
 	if !slices.ContainsFunc(components, Component.bad) {
 		status.Ready = c.serves(ctx, found)
 	}
 	return status, nil
 }
 
-// examine finds the components' processes and asks each for its health: a process that exists may be stopped, or stuck.
+// examine finds the components' processes and checks whether each is hung: a process that exists may be stopped, or
+// stuck.
 func (c *ControlPlane) examine(ctx context.Context, r record) ([]Component, error) {
 	found := make([]Component, len(Components))
 	errs := make([]error, len(Components))

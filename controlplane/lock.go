@@ -13,13 +13,14 @@ import (
 
 const (
 	lockFile = "lock"
-	// lockTimeout bounds the wait for another process that changes the same control plane.
+	// lockTimeout bounds the wait for another process that is changing the control plane.
 	lockTimeout = 10 * time.Minute
 	// lockPoll is the interval at which a lock or a port is checked again.
 	lockPoll = 20 * time.Millisecond
 )
 
-// lock makes the folder if needed, and keeps other processes from changing the control plane until unlock is called.
+// lock makes the folder if needed, waits until no other process is changing the control plane, and then keeps other
+// processes from changing it until unlock is called.
 func (c *ControlPlane) lock(ctx context.Context) (unlock func(), err error) {
 	var file *os.File
 	waiting := false

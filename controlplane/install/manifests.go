@@ -109,8 +109,8 @@ func (m *Manifests) install(ctx context.Context, config *rest.Config, dir string
 	return nil
 }
 
-// prepareWebhooks reads the webhooks, chooses a port, and makes the server's certificate. It copies the certificate to
-// private files, because the group can read those that envtest writes.
+// prepareWebhooks reads the webhooks, chooses a port, and makes the server's certificate. It copies the certificate and
+// its key to private files, because the group can read those that envtest writes.
 func (m *Manifests) prepareWebhooks(dir string) (webhooks envtest.WebhookInstallOptions, err error) {
 	port, err := controlplane.FreePort()
 	if err != nil {
