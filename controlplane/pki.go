@@ -50,7 +50,7 @@ type identity struct {
 
 // identities returns an identity for each certificate in the folder pki-N except the authorities'. Each of these
 // certificates except etcd's own is valid for one purpose only: for a server or for a client.
-// Source of the names and groups: kubeadm, and the bootstrap policy of RBAC.
+// Source of the clients' names and groups: kubeadm, and the bootstrap policy of RBAC.
 func identities(hosts []string) []identity {
 	server := []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 	client := []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}

@@ -82,11 +82,11 @@ func choosePorts(apiServer int) (ports, error) {
 	return chosen, CheckPort(apiServer)
 }
 
-// CheckPort returns an error if the API server can't have the port: ErrPortTaken, or another error if it isn't another
-// program that prevents it: for example, if this user may not listen there.
+// CheckPort returns an error if the API server can't have the port: ErrPortTaken if another program listens there, and
+// otherwise an error with the reason, for example that this user may not listen there.
 func CheckPort(port int) error { return explainPort(port, listen(port)) }
 
-// explainPort turns an error from listen into one that says what to do.
+// explainPort turns an error from listen into one that names the port and, for common causes, says what to do.
 func explainPort(port int, err error) error {
 	switch {
 	case err == nil:

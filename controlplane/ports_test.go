@@ -8,8 +8,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// The errors are made here, because root, who may listen on every port, can't provoke the first, and the second would
-// also disturb other tests.
+// The errors are made up: root may listen on every port, so a test that runs as root can't provoke the first one, and
+// provoking the second would use up file descriptors that other tests need.
 func TestOnlyATakenPortIsCalledTaken(t *testing.T) {
 	g := NewWithT(t)
 	err := explainPort(443, fmt.Errorf("listen tcp 127.0.0.1:443: bind: %w", syscall.EACCES))

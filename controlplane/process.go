@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// endTimeout bounds the wait until a killed process is gone, until a new one has written its ID, and until its file can
-	// be locked.
+	// endTimeout bounds three waits: until a killed process is gone, until a new one has written its ID, and until a
+	// process's file can be locked.
 	endTimeout = 10 * time.Second
 	// processPoll is the interval at which such a wait checks again. A killed process is gone after about 20 ms.
 	processPoll = 2 * time.Millisecond
@@ -31,8 +31,9 @@ const launchScript = `umask 077; echo $$ >&3; exec "$@"`
 // process is one component's process.
 //
 // It is identified by a file: the process that holds the lock on that file is the component, and the file contains its
-// process ID. The system releases the lock when the process ends, however it ends. So even if another program has the same
-// ID later, after a reboot or in a copy of the folder, it is never mistaken for the component.
+// process ID. The system releases the lock when the process ends, however it ends. So even if the
+// ID in the file belongs to another program, as after a reboot or in a copy of the folder, that program is never mistaken
+// for the component.
 type process struct {
 	file string
 }
@@ -133,7 +134,8 @@ func (p process) kill(ctx context.Context) error {
 	})
 }
 
-// fingerprint identifies a command: a component that was started with a different command is replaced.
+// fingerprint identifies a command: Up replaces a component that was started with a different command from the one that
+// it would use now.
 func fingerprint(command []string) string {
 	sum := sha256.Sum256([]byte(strings.Join(command, "\x00")))
 	return hex.EncodeToString(sum[:8])
