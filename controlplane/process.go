@@ -31,9 +31,9 @@ const launchScript = `umask 077; echo $$ >&3; exec "$@"`
 // process is one component's process.
 //
 // It is identified by a file: the process that holds the lock on that file is the component, and the file contains its
-// process ID. The system releases the lock when the process ends, however it ends. So even if the
-// ID in the file belongs to another program, as after a reboot or in a copy of the folder, that program is never mistaken
-// for the component.
+// process ID. The system releases the lock when the process ends, however it ends. So even if the ID in the file belongs
+// to another program, as may happen after a reboot or in a copy of the folder, that program is never mistaken for the
+// component.
 type process struct {
 	file string
 }
@@ -135,7 +135,7 @@ func (p process) kill(ctx context.Context) error {
 }
 
 // fingerprint identifies a command: Up replaces a component that was started with a different command from the one that
-// it would use now.
+// Up would use now.
 func fingerprint(command []string) string {
 	sum := sha256.Sum256([]byte(strings.Join(command, "\x00")))
 	return hex.EncodeToString(sum[:8])
