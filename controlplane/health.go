@@ -23,8 +23,8 @@ import (
 const (
 	// answerTimeout is how long a component may take to answer before it counts as hung.
 	answerTimeout = 10 * time.Second
-	// heartbeatTimeout is how old the newest heartbeat of the simulated nodes may be before kwok counts as hung. kwok sends
-	// one about every 10 s, but a newly started kwok first waits until its predecessor's leases expire.
+	// heartbeatTimeout is how old the newest heartbeat of the simulated nodes may be before kwok counts as hung. kwok
+	// sends one about every 10 s, but a newly started kwok first waits until its predecessor's leases expire.
 	heartbeatTimeout = 3 * leaseSeconds * time.Second
 )
 
