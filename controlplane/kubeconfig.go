@@ -25,7 +25,7 @@ var Administrator = User{Name: "kubernetes-admin", Groups: []string{"system:mast
 // Kubeconfig makes a kubeconfig for a user, with a new key and certificate in it. It is valid until the certificate
 // authority expires, ten years after it was made, or until RenewCertificates replaces the authority. server is the URL
 // at which the user reaches the API server, for instance through a tunnel or under another host name. "" means the API
-// server's own URL, https://127.0.0.1:PORT.
+// server's own URL, https://127.0.0.1:PORT, which changes if Up has to choose another port.
 func (c *ControlPlane) Kubeconfig(user User, server string) ([]byte, error) {
 	found, err := c.load()
 	if err != nil {
