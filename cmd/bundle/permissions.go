@@ -13,13 +13,14 @@ const rbac = rbacv1.GroupName
 // permissions are the rules that the operator's service account gets, and the roles, bindings and service accounts that
 // go into the bundle as they are.
 type permissions struct {
-	account string
+	account, namespace string
 	// namespaced lists the rules that RoleBindings grant. OLM grants them in the operator's namespace and in each
 	// namespace that the operator watches.
 	namespaced []any
 	// cluster lists the rules that ClusterRoleBindings grant, in all namespaces.
 	cluster []any
-	// others are the roles, bindings and service accounts that are not the operator's.
+	// others are the bindings and service accounts that are not the operator's, and the roles that it isn't bound to or that
+	// others are bound to as well.
 	others []*unstructured.Unstructured
 }
 
@@ -35,25 +36,27 @@ func (m *manifests) grants() (permissions, error) {
 	if err != nil {
 		return granted, err
 	}
-	bound, included := map[*unstructured.Unstructured]bool{}, map[grant]bool{}
+	// A role that others are bound to as well goes into the bundle, besides its rules.
+	own, others := map[*unstructured.Unstructured]bool{}, map[*unstructured.Unstructured]bool{}
+	included := map[grant]bool{}
 	for _, object := range m.bindings {
 		var binding rbacv1.ClusterRoleBinding // a RoleBinding has the same fields
 		if err := convert(object, &binding); err != nil {
 			return granted, err
 		}
-		own, err := granted.isOwn(&binding)
+		isOwn, err := granted.isOwn(&binding)
 		if err != nil {
 			return granted, err
 		}
-		if !own {
-			granted.others = append(granted.others, object)
+		role := m.role(&binding)
+		if !isOwn {
+			granted.others, others[role] = append(granted.others, object), true
 			continue
 		}
-		role := m.role(binding.RoleRef)
 		if role == nil {
 			return granted, fmt.Errorf("%s %s grants the %s %s, which config/ does not have: a bundle must contain each rule itself", binding.Kind, binding.Name, binding.RoleRef.Kind, binding.RoleRef.Name)
 		}
-		bound[role] = true
+		own[role] = true
 		if included[grant{role, binding.Kind}] {
 			continue // another binding of this kind grants the same rules
 		}
@@ -69,7 +72,7 @@ func (m *manifests) grants() (permissions, error) {
 		}
 	}
 	for _, role := range m.roles {
-		if !bound[role] {
+		if !own[role] || others[role] {
 			granted.others = append(granted.others, role)
 		}
 	}
@@ -86,9 +89,9 @@ func (m *manifests) account() (permissions, error) {
 	if err != nil || name == "" {
 		return granted, fmt.Errorf("the Deployment %s names no service account, without which the operator's roles can't be found: set serviceAccountName", m.deployment.GetName())
 	}
-	granted.account = name
+	granted.account, granted.namespace = name, m.deployment.GetNamespace()
 	for _, account := range m.accounts {
-		if account.GetName() != name {
+		if account.GetName() != name || account.GetNamespace() != granted.namespace {
 			granted.others = append(granted.others, account)
 		}
 	}
@@ -100,7 +103,7 @@ func (m *manifests) account() (permissions, error) {
 func (p *permissions) isOwn(binding *rbacv1.ClusterRoleBinding) (bool, error) {
 	own := 0
 	for _, subject := range binding.Subjects {
-		if subject.Kind == rbacv1.ServiceAccountKind && subject.Name == p.account {
+		if subject.Kind == rbacv1.ServiceAccountKind && subject.Name == p.account && subject.Namespace == p.namespace {
 			own++
 		}
 	}
@@ -111,9 +114,13 @@ func (p *permissions) isOwn(binding *rbacv1.ClusterRoleBinding) (bool, error) {
 }
 
 // role returns the role that a binding refers to, or nil if there is none.
-func (m *manifests) role(reference rbacv1.RoleRef) *unstructured.Unstructured {
+func (m *manifests) role(binding *rbacv1.ClusterRoleBinding) *unstructured.Unstructured {
+	namespace := "" // of a ClusterRole
+	if binding.RoleRef.Kind == "Role" {
+		namespace = binding.Namespace
+	}
 	for _, role := range m.roles {
-		if role.GetKind() == reference.Kind && role.GetName() == reference.Name {
+		if role.GetKind() == binding.RoleRef.Kind && role.GetName() == binding.RoleRef.Name && role.GetNamespace() == namespace {
 			return role
 		}
 	}

@@ -80,10 +80,11 @@ func (c *Copy) SolveBySection(play func(solved, next string) error) (err error) 
 
 // Verify solves the steps one by one in a copy of its own. Before it solves a step, it verifies that the step's check
 // fails because the step's code is missing, and in the way that the chapter shows. Once the step is solved, it verifies
-// that the check passes and that each of its patterns' alternatives matches a test, that the whole program compiles, and that the copy has all files of the form after this step
-// except generated ones, with the same content. After the last step, that form is the finished stage. Verify returns an
-// error that names the steps for which any of this fails. It doesn't repeat the checks of earlier steps, because the
-// code of a step may be naive on purpose and break them until the next step repairs it.
+// that the check passes and that each of its patterns' alternatives matches a test, that the whole program compiles,
+// and that the copy has all files of the form after this step except generated ones, with the same content. After the
+// last step, that form is the finished stage. Verify returns an error that names the steps for which any of this fails.
+// It doesn't repeat the checks of earlier steps, because the code of a step may be naive on purpose and break them
+// until the next step repairs it.
 //
 // If only is not empty, Verify verifies just the steps with these IDs, and merely solves those before and between them.
 // With remember, it also merely solves a step that it has verified in an earlier run, if nothing that the step depends on
