@@ -22,10 +22,10 @@ type record struct {
 	Data int `json:"data"`
 	// Revision is etcd's revision after the last restore of a snapshot, or 0 if there was none.
 	Revision int `json:"revision,omitempty"`
-	// Stages is kwok's configuration file. Its name contains a hash of its content, so kwok is replaced when the content
-	// changes.
+	// Stages is the name of kwok's configuration file. The name contains a hash of the file's content, so kwok is
+	// replaced when the content changes.
 	Stages string `json:"stages"`
-	// APIServerFlags are those of Options, for later calls that don't give any.
+	// APIServerFlags are the last ones given in Options. They stay in use when the control plane is opened without any.
 	APIServerFlags map[string]string `json:"apiServerFlags,omitempty"`
 	// Complete means that the control plane has been ready before, so it may contain data.
 	Complete bool `json:"complete"`
@@ -33,10 +33,11 @@ type record struct {
 
 const recordFile = "controlplane.json"
 
-// ErrNotFound means that the folder contains no control plane.
+// ErrNotFound means that the folder doesn't exist or contains no control plane.
 var ErrNotFound = errors.New("there is no control plane")
 
-// DamagedError means that the folder's content can't be used. Only Remove deletes that content.
+// DamagedError means that something in the folder is missing, empty or invalid. The method that returns it leaves the
+// folder's content as it is. To start over, call Remove.
 type DamagedError struct{ Reason string }
 
 func (e *DamagedError) Error() string { return "the control plane's folder is damaged: " + e.Reason }
@@ -93,7 +94,8 @@ func (c *ControlPlane) log(component string) string {
 	return filepath.Join(c.dir, "logs", component+".log")
 }
 
-// removeOthers removes the files and folders whose names have a prefix, except the one that is used.
+// removeOthers removes from the control plane's folder the files and folders whose names start with prefix, except
+// used, which is a name or a path. If used is "", it removes all of them.
 func (c *ControlPlane) removeOthers(prefix, used string) error {
 	entries, err := os.ReadDir(c.dir)
 	if err != nil {

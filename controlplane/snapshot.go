@@ -16,7 +16,7 @@ import (
 	"example.com/operator-workshop/internal/procgroup"
 )
 
-// snapshotFile contains the state of the new control plane, for Reset.
+// snapshotFile contains the control plane's data after the first successful Up, for Reset.
 const snapshotFile = "fresh.db"
 
 // revisionsApart is how much each restore of a snapshot advances etcd's revision, counted from the previous restore or
@@ -52,15 +52,17 @@ func (c *ControlPlane) saveSnapshot(ctx context.Context, r record, path string) 
 	return err
 }
 
-// Reset returns the control plane to its state after the first Up. It is atomic: if it is interrupted, either all of the
-// later data is still there or none of it. Reset also works while components are down. Afterwards, all components are
-// running. A temporary control plane has no snapshot to reset to, so Reset returns an error.
+// Reset returns the control plane's data to its state after the first successful Up. If the control plane has never
+// been ready, Reset does the same as Up. Reset is atomic: if it is interrupted, either all of the later data is still
+// there or none of it. Reset also works while components are down. Afterwards, all components are running. If
+// Options.Temporary was set for the first successful Up, there is no snapshot to reset to, so Reset returns an error.
 func (c *ControlPlane) Reset(ctx context.Context) error {
 	return c.Restore(ctx, c.path(snapshotFile))
 }
 
 // Restore atomically replaces the control plane's data with that of a snapshot, and starts the control plane. If the
-// first Up has never finished, there is no data to replace: Restore then does the same as Up.
+// control plane has never been ready, there is no data to replace: Restore then ignores the snapshot, and does the same
+// as Up.
 func (c *ControlPlane) Restore(ctx context.Context, path string) error {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -127,9 +129,9 @@ func (c *ControlPlane) revisionOf(ctx context.Context, path string) (int, error)
 	return status.Revision, nil
 }
 
-// RenewCertificates replaces the certificate authorities and all certificates: previously issued kubeconfigs no longer
-// work. The data is kept, and service accounts' tokens stay valid. The file at KubeconfigPath is replaced, too.
-// Afterwards, all components are running.
+// RenewCertificates replaces the certificate authorities and the components' certificates: previously issued
+// kubeconfigs no longer work. The data is kept, and service accounts' tokens stay valid. The file at KubeconfigPath is
+// replaced, too. Afterwards, all components are running.
 func (c *ControlPlane) RenewCertificates(ctx context.Context) error {
 	unlock, err := c.lockFound(ctx)
 	if err != nil {

@@ -14,18 +14,19 @@ import (
 	"example.com/operator-workshop/internal/private"
 )
 
-// attempts is how many times Up tries to start the components. An attempt can fail because another program takes a port
-// after it was found free, and before a component listens on it. And on a very slow machine, the controller manager
-// gives up on the API server after 10 s.
+// attempts bounds how often Up tries to start the components. It tries again if one of them ends: another program may
+// take a port after it was found free, and before the component listens on it. And on a very slow machine, the
+// controller manager gives up on the API server after 10 s.
 const attempts = 3
 
-// errEnded marks errors about a component that ended while Up waited for it.
+// errEnded marks an error after which another attempt may succeed: a component ended while Up waited, and not because
+// the disk was full.
 var errEnded = errors.New("ended")
 
-// Up starts the control plane: it creates what is missing, starts components that aren't running, and replaces those
-// that don't answer, or that were started in another way, such as in another folder or on another port. It returns when
-// pods can be created and, if there are nodes, scheduled. The data is kept. If Up is interrupted at any point, even by
-// kill -9, calling it again completes the work.
+// Up starts the control plane. It makes a new one if there is none, starts components that aren't running, and replaces
+// those that don't answer, or that were started in another way, such as in another folder or on another port. It
+// returns when pods can be created and, if there are nodes, scheduled. The data is kept. If Up is interrupted at any
+// point, even by kill -9, calling it again completes the work.
 func (c *ControlPlane) Up(ctx context.Context) error {
 	if err := checkAssets(c.options.Assets, c.options.remedy); err != nil {
 		return err
@@ -119,7 +120,8 @@ func (c *ControlPlane) create() (record, error) {
 	return made, c.save(made)
 }
 
-// configure records the options that later calls may leave out, so that Reset, for example, keeps the audit log.
+// configure records the API server's flags and the stages that are given in Options. They stay in use when the control
+// plane is opened without any, so that Reset, for example, keeps the audit log.
 func (c *ControlPlane) configure(r record) (record, error) {
 	configured := r
 	if len(c.options.APIServerFlags) > 0 {
@@ -137,8 +139,8 @@ func (c *ControlPlane) configure(r record) (record, error) {
 	return configured, c.save(configured)
 }
 
-// writeFiles makes the folders and kubeconfigs that the components need, and removes the files and folders that are no
-// longer in use.
+// writeFiles makes the folders logs and run, and the kubeconfigs of the components and of the administrator. It removes
+// data, keys and stages that are no longer in use.
 func (c *ControlPlane) writeFiles(r record) error {
 	if err := errors.Join(c.removeOthers("etcd-", c.data(r.Data)), c.removeOthers("pki-", c.pki(r).dir), c.removeOthers(stagesPrefix, r.Stages)); err != nil {
 		return err
@@ -223,7 +225,8 @@ func keepLog(path string) error {
 	return private.Explain(err)
 }
 
-// await waits until done reports true. It returns an error if one of the components ends first, or if the time is up.
+// await waits until done reports true. It returns an error if one of the given components isn't running, if the context
+// ends, or after startTimeout.
 func (c *ControlPlane) await(ctx context.Context, what string, done func(context.Context) bool, components ...string) error {
 	var ended error
 	err := poll(ctx, startTimeout, 10*time.Millisecond, func(ctx context.Context) bool {
@@ -241,7 +244,8 @@ func (c *ControlPlane) await(ctx context.Context, what string, done func(context
 	return nil
 }
 
-// anyEnded returns an error with the last message of a component that isn't running, or nil if all are running.
+// anyEnded returns nil if all of the given components are running. Otherwise it returns an error that says why one of
+// them isn't, as far as its log tells.
 func (c *ControlPlane) anyEnded(components ...string) error {
 	for _, component := range components {
 		pid, _, err := c.process(component).running()
