@@ -21,7 +21,8 @@ import (
 const (
 	// defaultExpiry is how long credentials last if the request doesn't say, or says 0.
 	defaultExpiry = 7 * 24 * time.Hour
-	// longestExpiry bounds the number of seconds in a request, so that a time.Duration can hold it.
+	// longestExpiry is the longest lifetime that a request gets, because a time.Duration can't hold every number of
+	// seconds. It is also how long the certificate authority of clusters without a control plane is valid.
 	longestExpiry = 10 * 365 * 24 * time.Hour
 )
 

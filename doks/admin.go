@@ -33,7 +33,7 @@ type tagRequest struct {
 	Tags []string `json:"tags"`
 }
 
-// serveAdmin serves the control API. Its requests are not in the journal, and no limit or fault applies to them.
+// serveAdmin serves the control API. Its requests are not in the journal, and no rate limit or fault applies to them.
 func (e *Emulator) serveAdmin(writer http.ResponseWriter, request *http.Request) {
 	if refused, ok := checkLocal(request); !ok {
 		refused.send(writer, false)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// advance makes every change that is due by now, and reports whether there was one. It is called before anything looks
-// at a cluster's state, so no timer has to run.
+// advance makes the changes that are due by now, except those that must wait for a plane, and reports whether it
+// changed anything. It is called before anything looks at a cluster's state, so without planes, no timer has to run.
 func (e *Emulator) advance(now time.Time) (changed bool) {
 	for _, each := range slices.Clone(e.account.Clusters) {
 		changed = e.advanceCluster(each, now) || changed

@@ -70,8 +70,8 @@ func (e *Emulator) nudge() {
 	}
 }
 
-// work deletes planes, makes planes, and gives them their nodes. It returns false if it must retry something. It
-// retries everything except for making a plane: if that fails, the cluster enters StateError.
+// work deletes planes, makes planes, and gives them their nodes. It returns false if a step failed that must be
+// retried. Making a plane isn't retried: if it fails, the cluster enters StateError.
 func (e *Emulator) work(ctx context.Context, applied map[string][]PlaneNode) bool {
 	doomed, unmade := e.outstanding()
 	well := true
@@ -95,7 +95,8 @@ func (e *Emulator) work(ctx context.Context, applied map[string][]PlaneNode) boo
 	return well
 }
 
-// outstanding returns the clusters whose planes must be deleted or made.
+// outstanding returns the IDs of the clusters whose planes must be deleted, and of those whose planes must be made or,
+// after a restart, found again.
 func (e *Emulator) outstanding() (doomed, unmade []string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -147,7 +148,7 @@ func (e *Emulator) makePlane(ctx context.Context, id string) {
 	_ = e.save() // save has logged the error; the next change saves again
 }
 
-// moveTo changes the address of a cluster that already has one.
+// moveTo changes the cluster's address if it already has one. Otherwise start sets the address later.
 func (c *cluster) moveTo(server string) {
 	if c.Endpoint != "" {
 		c.Endpoint = server

@@ -21,7 +21,7 @@ type pretended struct {
 	made   map[string]int
 	nodes  map[string][]doks.PlaneNode
 	broken error
-	// hold keeps Make waiting until hold is closed. If it is nil, Make doesn't wait.
+	// hold keeps Make waiting until hold is closed or the context ends. If it is nil, Make doesn't wait.
 	hold chan struct{}
 }
 

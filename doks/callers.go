@@ -17,7 +17,7 @@ type caller struct {
 	clustersOnly bool
 }
 
-// identify returns the caller to whom a request's token belongs. Without a token, or with one that isn't in the
+// identify returns the caller to whom a request's token belongs. Without a Bearer token, or with one that isn't in the
 // options, the caller's field known is false. identify compares each known token in constant time, so the response time
 // doesn't reveal how much of a guess was right.
 func (e *Emulator) identify(request *http.Request) caller {
@@ -51,7 +51,7 @@ func find(tokens []string, token string) int {
 	return found
 }
 
-// conceal removes tokens from a text that people read: a client may have put one into a URL.
+// conceal replaces the emulator's tokens in a text that people read: a client may have put one into a URL.
 func (e *Emulator) conceal(text string) string {
 	for _, token := range e.options.allTokens() {
 		text = strings.ReplaceAll(text, token, "[token]")

@@ -67,7 +67,7 @@ func (e *Emulator) createCluster(x *exchange) reply {
 	return shown(http.StatusCreated, made)
 }
 
-// newCluster makes a cluster from a checked request, and gives fields that the caller left out their defaults.
+// newCluster makes a cluster from a checked request, with defaults for the fields that the caller left out.
 func (e *Emulator) newCluster(wanted createRequest, now time.Time) *cluster {
 	version, _ := resolveVersion(wanted.Version)
 	made := &cluster{
@@ -130,7 +130,7 @@ func (e *Emulator) updateCluster(x *exchange) reply {
 	if found == nil {
 		return refused
 	}
-	// A field that the body does not mention keeps its current value.
+	// A setting that the body does not mention keeps its current value.
 	wanted := updateRequest{settings: found.Settings.copy()}
 	if refused, ok := x.decode(&wanted); !ok {
 		return refused

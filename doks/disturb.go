@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// before applies a fault that comes before the effect. It reports whether the request continues.
+// before applies the fault that has hit the request, if it comes before the effect. It reports whether the request
+// continues.
 func (e *Emulator) before(writer http.ResponseWriter, x *exchange) bool {
 	fault := x.fault
 	if fault == nil || fault.After {

@@ -1,5 +1,5 @@
-// Package doks is a fake of DigitalOcean's Kubernetes API. It answers the calls about clusters, so that you can run a
-// client against it, and inject faults, without an account, a bill or a network.
+// Package doks is a fake of DigitalOcean's Kubernetes API. It answers most calls about clusters, and GET /v2/account,
+// so that you can run a client against it, and inject faults, without an account, a bill or a network.
 //
 // An [Emulator] is an http.Handler. It keeps everything in memory, and the clusters also in a file if you name one. A
 // test can provide its own clock. Clusters and nodes change state by the emulator's clock when a request looks at them,

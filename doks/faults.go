@@ -35,9 +35,9 @@ const (
 	FaultStuckDelete FaultKind = "stuck-delete"
 	// FaultLaggingList omits from a list of clusters those created within the last Fault.Delay.
 	FaultLaggingList FaultKind = "lagging-list"
-	// FaultLaggingGet answers 404 to a request for a cluster created within the last Fault.Delay.
+	// FaultLaggingGet answers 404 to a "get cluster" request if the cluster was created within the last Fault.Delay.
 	FaultLaggingGet FaultKind = "lagging-get"
-	// FaultEndState makes the created cluster's provisioning end in Fault.State.
+	// FaultEndState lets a create request make a cluster whose provisioning ends in Fault.State.
 	FaultEndState FaultKind = "end-state"
 )
 
@@ -45,7 +45,8 @@ const (
 const Always = -1
 
 // Fault makes requests to the API go wrong. Of the matching requests that no older fault has hit, it lets the first
-// Skip pass, and hits the next Count.
+// Skip pass, and hits the next Count. A request doesn't count if the emulator refuses it because of a limit, the token,
+// the method, the path, or a body that is unreadable or too large.
 type Fault struct {
 	// Method is the HTTP method of the requests that the fault hits. "" matches every method.
 	Method string `json:"method,omitempty"`

@@ -5,7 +5,8 @@ import (
 	"slices"
 )
 
-// deleteNode removes one node, and adds a new one if the request wants a replacement.
+// deleteNode starts the removal of one node, and adds a new one if the request asks for a replacement. If the removal
+// has already started, it changes nothing.
 func (e *Emulator) deleteNode(x *exchange) reply {
 	found, refused := e.changeable(x)
 	if found == nil {

@@ -18,7 +18,7 @@ import (
 )
 
 // documentVariable is the environment variable with the path of a copy of DigitalOcean's OpenAPI document, reduced to
-// the emulator's calls. If it is set, the API's answers to this package's tests are checked against the document's
+// the emulator's calls. If it is set, the API's answers in tests that use newLab are checked against the document's
 // schemas.
 const documentVariable = "DOKS_OPENAPI"
 
@@ -51,7 +51,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// defineFormats adds the formats that the library leaves undefined.
+// defineFormats defines formats that the document uses and that the library leaves undefined.
 func defineFormats() {
 	openapi3.DefineStringFormatValidator("uuid", openapi3.NewCallbackValidator(func(text string) error {
 		_, err := uuid.Parse(text)

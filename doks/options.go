@@ -29,8 +29,9 @@ const (
 // DeleteAtOnce is a value of Options.DeleteState: clusters are gone as soon as their deletion is requested.
 const DeleteAtOnce State = "none"
 
-// Options say how an Emulator behaves. A zero duration means no delay, and a zero limit means no limit. [Defaults]
-// returns the values that the command uses by default.
+// Options say how an Emulator behaves. A zero duration means no delay, and a zero limit means no limit. With Planes,
+// clusters and nodes may take longer to start, and nodes longer to disappear, because they wait for the control planes.
+// [Defaults] returns the values that the command uses by default.
 type Options struct {
 	// Tokens may do everything, ReadOnlyTokens may only read, and ClusterTokens may do everything with clusters but not
 	// read the account. At least one token is required.
@@ -60,7 +61,8 @@ type Options struct {
 
 	// Faults are active from the beginning. AddFault adds more.
 	Faults []Fault
-	// StateFile is the file that keeps the clusters from one run to the next. If it is empty, they are forgotten.
+	// StateFile is the path of the file that keeps the clusters from one run to the next. Without a path, they are
+	// forgotten.
 	StateFile string
 	// Planes makes the control planes of the clusters. If it is nil, the clusters have none.
 	Planes Planes

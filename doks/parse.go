@@ -8,7 +8,7 @@ import (
 )
 
 // ParseFault parses a fault as written on a command line: a method, a path pattern, a kind and its options, separated
-// by spaces. A star means any method or path.
+// by spaces. A star alone matches any method or path.
 //
 //	POST /v2/kubernetes/clusters drop after count=2
 //	GET * 429 retry_after=2s count=-1

@@ -13,8 +13,8 @@ import (
 	"example.com/operator-workshop/internal/repo"
 )
 
-// home returns the folder for the control planes of emulators without a state file. It is in the workshop's cache,
-// which by default is in a directory where no other user can create such a folder.
+// home makes the folder for the control planes of emulators without a state file, unless it exists, and returns it. The
+// folder is in the workshop's cache, which by default is in a directory where no other user can create anything.
 func home() (string, error) {
 	cache, err := repo.CacheDir()
 	if err != nil {
@@ -58,7 +58,8 @@ func OpenTemporary(assets string, out io.Writer) (*Kwok, error) {
 	return kwok, nil
 }
 
-// DeleteLeftovers removes the control planes that emulators without a state file left behind because they were killed.
+// DeleteLeftovers removes the control planes that emulators without a state file left behind, normally because they
+// were killed.
 func DeleteLeftovers(ctx context.Context, assets string, out io.Writer) error {
 	home, err := home()
 	if err != nil {
