@@ -32,7 +32,8 @@ type Options struct {
 	// Image is the operator's image. If Build is true, the stage's `make docker-build` builds it first.
 	Image string
 	Build bool
-	// With lists the images of other pods in the test. A kind cluster's nodes get those that docker has.
+	// With lists the images of the pods in the test, except the operator's. Those that docker has are loaded into a kind
+	// cluster's nodes.
 	With []string
 	// Labels filters the specs.
 	Labels string
@@ -70,12 +71,12 @@ type StageTest struct {
 	// Make is the name of the make command.
 	Make string
 	Out  io.Writer
-	// Relative shortens a path for messages.
+	// Relative returns a path relative to the current folder, for messages.
 	Relative func(path string) string
 
 	// Up brings the cluster up and reserves it.
 	Up func(ctx context.Context) (*leftover.Play, error)
-	// Variables returns environment variables that point programs to the cluster and to bin/.
+	// Variables returns settings for go, and environment variables that make programs use the cluster and bin/.
 	Variables func() []string
 	// RequireFree fails if the cluster has something that the stage's chapter makes and deletes.
 	RequireFree func(ctx context.Context, environment []string) error
@@ -86,7 +87,8 @@ type StageTest struct {
 	held *leftover.Play
 }
 
-// Run tests the operator, and removes the cluster afterwards unless it is the learner's own or kept.
+// Run tests the operator. Once the cluster is ready for the test, Run removes it at the end, even after a failure,
+// unless it is the learner's own or Keep is true.
 func (t *StageTest) Run(ctx context.Context) error {
 	// A kind cluster needs a container engine. If there is none, Status fails here, before anything is built.
 	if _, err := t.Cluster.Status(ctx); err != nil {
@@ -125,7 +127,7 @@ func (t *StageTest) buildImage(ctx context.Context) error {
 }
 
 // bringUp brings the cluster up. If the cluster is the learner's own and contains something that the chapter would
-// delete, bringUp fails. The specs do the same for what they would delete.
+// delete, bringUp fails. The specs themselves check for objects that they would delete.
 func (t *StageTest) bringUp(ctx context.Context) (err error) {
 	if t.held, err = t.Up(ctx); err != nil || t.Provider != providers.Current {
 		return err
@@ -133,8 +135,7 @@ func (t *StageTest) bringUp(ctx context.Context) (err error) {
 	return t.RequireFree(ctx, t.environment())
 }
 
-// load copies the operator's image into the nodes, and the images of other pods if docker has them. Nodes pull the
-// rest.
+// load copies the operator's image into the nodes, and those images in With that docker has. The nodes pull the rest.
 func (t *StageTest) load(ctx context.Context) error {
 	images := []string{t.Image}
 	for _, image := range t.With {

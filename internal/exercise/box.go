@@ -76,13 +76,13 @@ func list(words []string) string {
 	return strings.Join(words[:len(words)-1], ", ") + " and " + words[len(words)-1]
 }
 
-// lineLength is the maximum length of a chapter's lines.
+// lineLength is the maximum length of a line in a chapter's boxes and paragraphs.
 const lineLength = 120
 
 // word matches text that must stay on one line: a word, or code in backquotes, which may contain spaces.
 var word = regexp.MustCompile("[^\\s`]*(`[^`]*`[^\\s`]*)+|\\S+")
 
-// Wrapped breaks a task or a hint into lines no longer than a chapter's. It ignores the line breaks in exercises.yaml.
+// Wrapped breaks a task or a hint into lines of at most lineLength, and ignores the line breaks that the text already has.
 func Wrapped(text string) string {
 	return wrap(strings.ReplaceAll(text, "\n", " "), lineLength)
 }

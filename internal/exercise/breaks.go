@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Break is a small change to the finished stage that makes its operator, or in stage 1 its definition, fail in a known way.
-// Learners can put one into their copy with a command, and then use the check's report to find and fix it.
+// Break is a small change to a file of the finished stage that introduces a known bug. Learners can put one into their
+// copy with a command, and then use the check's report to find and fix it.
 type Break struct {
 	// Name says what fails. It can be the name of a behaviour of the test kit.
 	Name string `json:"name"`

@@ -19,7 +19,7 @@ type Finding struct {
 	// Open is the file to work on, relative to the checkout's root, with a line if that is known. It is empty if the place
 	// is unknown.
 	Open string
-	// Command is the command that repeats the check in the copy's folder.
+	// Command is the command that repeats the part of the check that failed. Run it in the copy's folder.
 	Command string
 	// Unbuilt means that the program or its tests do not compile. Early means that the tests ended before they could report a
 	// result.
@@ -29,10 +29,10 @@ type Finding struct {
 	failures []testFailure
 }
 
-// Ran counts what a check has run: Go tests, and Ginkgo specs, which run on a control plane.
+// Ran counts what the checks of a step have run: Go tests, and Ginkgo specs, which run on a control plane.
 type Ran struct {
 	Tests, Specs int
-	// unmatched are the alternatives of the check's patterns that matched none of them.
+	// unmatched are the alternatives of the checks' patterns that matched no test or spec that ran.
 	unmatched []string
 }
 
@@ -154,7 +154,7 @@ func (c *Copy) tryStep(ctx context.Context, id string) (*Finding, Ran, error) {
 		return nil, ran, err
 	}
 	step := c.Steps[at]
-	// A syntax error anywhere would also make the generators fail.
+	// A syntax error anywhere would make the generators fail, so look for one before they run.
 	if finding, err := c.syntaxError(ctx); finding != nil || err != nil {
 		return finding, ran, err
 	}
@@ -170,8 +170,8 @@ func (c *Copy) tryStep(ctx context.Context, id string) (*Finding, Ran, error) {
 			return &Finding{Step: step, Found: err.Error(), Open: open, Command: "make " + strings.Join(step.Make, " ")}, ran, opening
 		}
 	}
-	// The tests as they are at this step may expect later code to be missing. For learners who have done later steps, use
-	// the tests as they are at those steps.
+	// The tests as they are after this step may expect later code to be missing. If the learner has done all steps up to
+	// a later one, use the tests as they are after that one.
 	next, err := c.Next()
 	if err != nil {
 		return nil, ran, err
