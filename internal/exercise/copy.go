@@ -54,10 +54,11 @@ func (c *Copy) ShareControlPlane(ctx context.Context) (end func() error, err err
 	}, nil
 }
 
-// workFolder is the folder of the checkout that contains the copies.
+// workFolder is the folder of the checkout that contains the learner's copies.
 const workFolder = "work"
 
-// links are folders of the checkout that a stage's files refer to by relative paths.
+// links are folders of the checkout that a stage's files refer to by relative paths. So the folder that contains a copy
+// has links to them.
 var links = []string{"bin", "tools", ".workshop"}
 
 // Copy returns the learner's copy of the stage, which may not exist yet.
@@ -65,13 +66,13 @@ func (s *Stage) Copy(makeTargets func(dir string, targets ...string) error) *Cop
 	return &Copy{Stage: s, Path: filepath.Join(s.Root, workFolder, filepath.Base(s.Dir)), Make: makeTargets}
 }
 
-// work returns the folder that contains all copies.
+// work returns the folder that contains the copy, and files about it, such as the progress file.
 func (c *Copy) work() string { return filepath.Dir(c.Path) }
 
 // name returns the copy's name for messages.
 func (c *Copy) name() string { return workFolder + "/" + filepath.Base(c.Path) }
 
-// Exists returns nil if there is a copy, and otherwise an error that says what to do.
+// Exists returns nil if there is a copy with a go.mod, and otherwise an error that says what to do.
 func (c *Copy) Exists() error {
 	if len(c.Steps) == 0 {
 		return fmt.Errorf("stage %d has no exercises: `make stage-%d` plays its chapter", c.Number, c.Number)
@@ -117,7 +118,7 @@ func (c *Copy) Start() error {
 	return errors.Join(c.forget(), c.noteGiven(files), c.giveTests())
 }
 
-// prepareWork creates the folder that contains all copies, and the links in it.
+// prepareWork creates the folder for the copy, and links in it to folders of the checkout.
 func (c *Copy) prepareWork() error {
 	if err := os.MkdirAll(c.work(), 0o755); err != nil {
 		return fmt.Errorf("create the folder for the copies: %w", private.Explain(err))
@@ -131,7 +132,7 @@ func (c *Copy) prepareWork() error {
 	return nil
 }
 
-// workspace guards the copies' Go workspace against concurrent changes.
+// workspace guards the copies' Go workspace against concurrent changes by this process.
 var workspace sync.Mutex
 
 // use adds the copy to the copies' Go workspace, so that go, gopls and a debugger work in the copy without a flag. From
@@ -186,7 +187,7 @@ func (c *Copy) Reset() (kept string, err error) {
 	return c.relative(folder), c.Start()
 }
 
-// keepFolder creates a folder for files that are about to be overwritten.
+// keepFolder creates a folder for files of the learner's that are about to be replaced.
 func (c *Copy) keepFolder(what string) (string, error) {
 	kept := filepath.Join(c.work(), "kept")
 	if err := os.MkdirAll(kept, 0o755); err != nil {

@@ -75,7 +75,8 @@ func testsIn(file *ast.File) (found []suiteTest) {
 	return found
 }
 
-// specsIn returns the specs that a call of Ginkgo's Describe, It or a similar function declares.
+// specsIn returns the specs that a call of Ginkgo's Describe, It or a similar function declares. A table counts as one
+// spec.
 func specsIn(node ast.Node, container string) (found []suiteTest) {
 	call, is := node.(*ast.CallExpr)
 	if !is || len(call.Args) < 2 {
@@ -137,8 +138,8 @@ func (c Check) selects(test suiteTest) (bool, error) {
 	return false, nil
 }
 
-// unmatched returns the alternatives of the check's pattern for tests or, if it runs specs, of that for specs, that match
-// none of the tests or specs that ran.
+// unmatched returns the alternatives of the check's pattern that match nothing that ran. The pattern is Specs if the
+// outcome is that of specs, and Run otherwise.
 func (c Check) unmatched(found outcome) ([]string, error) {
 	pattern := c.Run
 	if found.reported {

@@ -68,7 +68,7 @@ func TestCheckCoverage(t *testing.T) {
 	}
 }
 
-// toyAgain loads the toy stage again, with the same unstepped tests.
+// toyAgain loads a toy stage again, and keeps its unstepped tests.
 func toyAgain(t *testing.T, stage *Stage) *Stage {
 	again := toyAt(t, stage.Root)
 	again.Unstepped = stage.Unstepped
