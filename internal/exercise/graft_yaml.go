@@ -17,9 +17,10 @@ import (
 // place is the path to a value in a YAML document: keys of mappings and indices of lists.
 type place []any
 
-// graftYAML puts the keys and list elements that differ between two forms of a YAML file into the learner's file. It
-// leaves the others alone, with their comments, except that it removes the comments about code that is no longer
-// missing. It returns false if the learner's file does not parse, or differs too much.
+// graftYAML applies the differences between two forms of a YAML file to the learner's file: it replaces, adds and removes
+// keys and list elements. It leaves alone those that don't differ, with their comments, except that it removes the
+// comments about code that is no longer missing. It returns false if the learner's file does not parse, or differs too
+// much from the forms.
 func graftYAML(theirs, before, after []byte) ([]byte, bool) {
 	if bytes.Equal(theirs, before) {
 		return after, true
@@ -192,7 +193,8 @@ func depthBelow(lines []string, parent *yaml.Node) int {
 }
 
 // above returns the number of lines that stay above a new key or element. A new key is put below the nearest key that
-// precedes it in the other file and exists in this one, or else at the end. A new element is always put at the end.
+// precedes it in the other file and exists in the learner's, or else at the end of the mapping. A new element is always
+// put at the end of the list.
 func above(lines []string, parent, otherParent *yaml.Node, step any) int {
 	last := parent.Content[len(parent.Content)-1]
 	if parent.Kind == yaml.SequenceNode {

@@ -53,9 +53,9 @@ func (l *lines) node(first int) (last int, err error) {
 	return LastLine(l.text, first), nil
 }
 
-// LastLine returns the last line of the key or list element that begins at line first of a YAML file. All lines with
-// deeper indentation belong to it, and so do the elements of a list with the same indentation as its key. Lines count
-// from 1.
+// LastLine returns the last line of the key or list element that begins at line first of a YAML file. The lines below
+// that are indented more than line first belong to it, and so do the elements of a list with the same indentation as
+// its key. Lines count from 1.
 func LastLine(lines []string, first int) int {
 	depth := Depth(lines[first-1])
 	isElement := isListElement(strings.TrimSpace(lines[first-1]))
