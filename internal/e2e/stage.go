@@ -32,8 +32,8 @@ type Options struct {
 	// Image is the operator's image. If Build is true, the stage's `make docker-build` builds it first.
 	Image string
 	Build bool
-	// With lists the images of the pods in the test, except the operator's. Those that docker has are loaded into a kind
-	// cluster's nodes.
+	// With lists the images of the pods in the test, except the operator's. Those that docker has are loaded into a
+	// kind cluster's nodes.
 	With []string
 	// Labels filters the specs.
 	Labels string

@@ -82,7 +82,8 @@ const lineLength = 120
 // word matches text that must stay on one line: a word, or code in backquotes, which may contain spaces.
 var word = regexp.MustCompile("[^\\s`]*(`[^`]*`[^\\s`]*)+|\\S+")
 
-// Wrapped breaks a task or a hint into lines of at most lineLength, and ignores the line breaks that the text already has.
+// Wrapped breaks a task or a hint into lines of at most lineLength. It ignores the line breaks that the text already
+// has.
 func Wrapped(text string) string {
 	return wrap(strings.ReplaceAll(text, "\n", " "), lineLength)
 }

@@ -170,8 +170,8 @@ func (c *Copy) tryStep(ctx context.Context, id string) (*Finding, Ran, error) {
 			return &Finding{Step: step, Found: err.Error(), Open: open, Command: "make " + strings.Join(step.Make, " ")}, ran, opening
 		}
 	}
-	// The tests as they are after this step may expect later code to be missing. If the learner has done all steps up to
-	// a later one, use the tests as they are after that one.
+	// The tests as they are after this step may expect later code to be missing. If the learner has done all steps up
+	// to a later one, use the tests as they are after that one.
 	next, err := c.Next()
 	if err != nil {
 		return nil, ran, err

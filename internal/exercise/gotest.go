@@ -189,8 +189,8 @@ type event struct{ Action, Test, Output string }
 // read fills in the outcome from the events.
 func (o *outcome) read(output []byte) {
 	printed := map[string]string{}
-	// running lists the tests that have neither passed nor been skipped, in the order in which they began. After a panic,
-	// go test does not report that they ended.
+	// running lists the tests that have neither passed nor been skipped, in the order in which they began: those that
+	// failed, and those whose end was not reported because of a panic or a timeout.
 	var running []string
 	for line := range bytes.Lines(output) {
 		var event event

@@ -20,8 +20,9 @@ import (
 // declaration is a declaration in a Go file, with its doc comment and any comments above that, such as markers for a
 // generator.
 type declaration struct {
-	// name identifies the declaration in its file. A method's name includes its receiver, a group in parentheses has the
-	// name of its first element, and the name of a declaration of _ says what is assigned, such as Describe with its text.
+	// name identifies the declaration in its file. A method's name includes its receiver, a group in parentheses has
+	// the name of its first element, and the name of a declaration of _ says what is assigned, such as Describe with
+	// its text.
 	name       string
 	text       string
 	start, end int // byte offsets in the file
@@ -138,10 +139,10 @@ func byName(source []byte) (map[string]declaration, error) {
 	return named, err
 }
 
-// graft applies the differences between two forms of a Go file to the learner's file: it replaces, adds and removes whole
-// declarations, and adjusts the imports. It leaves alone the declarations that don't differ. In a YAML file, it does so
-// with individual keys and list elements. It replaces any other file as a whole, and also a file that is missing or does
-// not parse, or a YAML file that differs too much from the forms.
+// graft applies the differences between two forms of a Go file to the learner's file: it replaces, adds and removes
+// whole declarations, and adjusts the imports. It leaves alone the declarations that don't differ. In a YAML file, it
+// treats keys and list elements in this way. It replaces any other file as a whole, and also a file that is missing or
+// does not parse, or a YAML file that differs too much from the forms.
 func graft(name string, theirs, before, after []byte) ([]byte, error) {
 	if ext := path.Ext(name); ext == ".yaml" || ext == ".yml" {
 		if grafted, ok := graftYAML(theirs, before, after); ok {

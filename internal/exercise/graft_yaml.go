@@ -17,10 +17,10 @@ import (
 // place is the path to a value in a YAML document: keys of mappings and indices of lists.
 type place []any
 
-// graftYAML applies the differences between two forms of a YAML file to the learner's file: it replaces, adds and removes
-// keys and list elements. It leaves alone those that don't differ, with their comments, except that it removes the
-// comments about code that is no longer missing. It returns false if the learner's file does not parse, or differs too
-// much from the forms.
+// graftYAML applies the differences between two forms of a YAML file to the learner's file: it replaces, adds and
+// removes keys and list elements. It leaves alone those that don't differ, with their comments, except that it removes
+// the comments about code that is no longer missing. It returns false if the learner's file does not parse, or differs
+// too much from the forms.
 func graftYAML(theirs, before, after []byte) ([]byte, bool) {
 	if bytes.Equal(theirs, before) {
 		return after, true

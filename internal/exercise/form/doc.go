@@ -30,9 +30,9 @@
 //
 // adds one to the forms after step 2.9 and before step 2.11. A form leaves out imports that it does not use.
 //
-// In YAML, "# workshop:step 2.5" above a list element or a key, and above its comments, means that everything that belongs
-// to the element or the key is missing until step 2.5. As in Go, words after the step's ID become a comment in its
-// place. "# workshop:until 2.5 key: value" adds a line to the forms before step 2.5, and
+// In YAML, "# workshop:step 2.5" above a list element or a key, and above its comments, means that everything that
+// belongs to the element or the key is missing until step 2.5. As in Go, words after the step's ID become a comment in
+// its place. "# workshop:until 2.5 key: value" adds a line to the forms before step 2.5, and
 // "# workshop:between 2.5 2.7 key: value" adds one to the forms after step 2.5 and before step 2.7.
 //
 // In either language, workshop:file 2.9 on a line of its own means that the whole file is missing until step 2.9.

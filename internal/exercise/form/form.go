@@ -50,7 +50,8 @@ type mark struct {
 // markText matches a mark without the characters that begin a comment.
 var markText = regexp.MustCompile(`^workshop:([a-z]+) (\S+)(?: (.*))?$`)
 
-// parseMark parses a comment, without its // or #, as a mark. It returns nil if the comment does not begin with "workshop:".
+// parseMark parses a comment, without its // or #, as a mark. It returns nil if the comment does not begin with
+// "workshop:".
 func parseMark(comment string, steps Steps) (*mark, error) {
 	if !strings.HasPrefix(comment, "workshop:") {
 		return nil, nil
