@@ -11,7 +11,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// poolRequest is a pool in a request that creates a cluster or a pool.
+// poolRequest is a pool that a request wants: a new one, or an existing one with an update's values (see with).
 type poolRequest struct {
 	Name      string            `json:"name"`
 	Size      string            `json:"size"`
@@ -24,8 +24,8 @@ type poolRequest struct {
 	MaxNodes  int               `json:"max_nodes"`
 }
 
-// poolUpdate is the body of a pool's update. The name and the count are required; other absent fields keep their
-// values.
+// poolUpdate is the body of a request to update a pool. The name and the count are required; any other field that is
+// absent keeps its value.
 type poolUpdate struct {
 	Name      string             `json:"name"`
 	Count     *int               `json:"count"`
@@ -37,8 +37,8 @@ type poolUpdate struct {
 	MaxNodes  *int               `json:"max_nodes"`
 }
 
-// newPool makes a pool from a checked request, with nodes that will be running at the time due. If due is zero, the
-// nodes wait for their control plane.
+// newPool makes a pool from a checked request. due is when the pool's nodes should be running; if it is zero, the
+// nodes wait for the cluster's control plane.
 func (e *Emulator) newPool(wanted poolRequest, now, due time.Time) *pool {
 	made := &pool{ID: uuid.NewString(), Size: wanted.Size}
 	made.take(wanted)
@@ -46,7 +46,8 @@ func (e *Emulator) newPool(wanted poolRequest, now, due time.Time) *pool {
 	return made
 }
 
-// take stores what a request wants. The bounds of a pool without autoscaling are 0.
+// take stores wanted in the pool, except for the machine size, which never changes. With autoscaling, the count is at
+// least MinNodes; without it, both bounds are 0.
 func (p *pool) take(wanted poolRequest) {
 	p.Name, p.Count, p.AutoScale = wanted.Name, wanted.Count, wanted.AutoScale
 	p.Tags, p.Labels, p.Taints = unique(wanted.Tags), maps.Clone(wanted.Labels), slices.Clone(wanted.Taints)
@@ -57,7 +58,7 @@ func (p *pool) take(wanted poolRequest) {
 	}
 }
 
-// resize adds nodes, or removes the youngest, until the pool has the wanted number of nodes.
+// resize adds nodes, or starts to remove the youngest, until the pool has p.Count live nodes (see live).
 func (e *Emulator) resize(p *pool, now, due time.Time) {
 	for p.live() < p.Count {
 		p.Nodes = append(p.Nodes, e.newNode(p.Name, now, due))
@@ -87,8 +88,8 @@ func suffix() string {
 	return string(name)
 }
 
-// drain starts the removal of a node: its pods leave first, unless draining is skipped, or the plane doesn't have the
-// node yet.
+// drain starts the removal of a node: the node drains first, unless skip is set or, with planes, its cluster's plane
+// doesn't have it yet.
 func (e *Emulator) drain(n *node, now time.Time, skip bool) {
 	n.State, n.Updated, n.Due = nodeDraining, now, now.Add(e.options.NodeTime)
 	if skip || !n.InPlane && e.planes != nil {
@@ -96,8 +97,8 @@ func (e *Emulator) drain(n *node, now time.Time, skip bool) {
 	}
 }
 
-// nodeDue returns the time at which a node that is added now will be running, or zero if the node must wait for its
-// cluster.
+// nodeDue returns the time at which a node that is added now should be running, or zero if the node must wait for its
+// cluster's control plane.
 func (e *Emulator) nodeDue(c *cluster, now time.Time) time.Time {
 	if c.Endpoint == "" {
 		return time.Time{}
@@ -179,7 +180,7 @@ func (e *Emulator) updatePool(x *exchange) reply {
 	return shownPool(http.StatusAccepted, found, changed)
 }
 
-// with returns the pool as it would be after an update.
+// with returns the pool's values, overridden by those that an update contains.
 func (p *pool) with(update poolUpdate) poolRequest {
 	wanted := poolRequest{Name: update.Name, Size: p.Size, Count: *update.Count, Tags: p.Tags, Labels: p.Labels, Taints: p.Taints, AutoScale: p.AutoScale, MinNodes: p.Min, MaxNodes: p.Max}
 	replace(&wanted.Tags, update.Tags)

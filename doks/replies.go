@@ -9,23 +9,24 @@ import (
 	"github.com/google/uuid"
 )
 
-// reply is the reply to a request before it is sent.
+// reply is an HTTP reply that the emulator has not sent yet.
 type reply struct {
 	status int
-	// body is sent as JSON, raw as YAML. If both are empty, there is no body.
+	// body is sent as JSON, raw as YAML. If both are nil, the reply has no body.
 	body any
 	raw  []byte
 	// effective means that the request changed something.
 	effective bool
 	// cluster is the cluster to name in the journal; nil means the one in the request's path, if any.
 	cluster *cluster
-	// later makes a reply that takes a while, after the clusters are unlocked.
+	// later, if not nil, makes the reply to send instead of this one. It may take a while, so it runs after the clusters
+	// are unlocked.
 	later func(context.Context) reply
 	// header contains the headers particular to this reply.
 	header map[string]string
 }
 
-// problem is the body of an error.
+// problem is the body of an error reply.
 type problem struct {
 	ID        string `json:"id"`
 	Message   string `json:"message"`
@@ -41,8 +42,8 @@ var problemIDs = map[int]string{
 	http.StatusTooManyRequests:     "too_many_requests",
 }
 
-// fail returns an error reply. As in the real API, each request has its own ID, so the same error never has the same
-// text twice.
+// fail returns an error reply. As in the real API, it has a request ID of its own, which godo includes in the text of
+// its error, so no two of these texts are the same.
 func fail(status int, message string) reply {
 	id, known := problemIDs[status]
 	if !known {
@@ -85,8 +86,8 @@ func (r reply) encode() (content []byte, contentType string, err error) {
 	return append(content, '\n'), "application/json", err
 }
 
-// send writes the reply. If cut is set, it writes only the first half of the body, or nothing if there is no body, and
-// breaks the connection.
+// send writes the reply. If cut is set, it breaks the connection after the first half of the body or, if the reply has
+// no body, without writing anything.
 func (r reply) send(writer http.ResponseWriter, cut bool) {
 	content, contentType, err := r.encode()
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// Resources are the resources that a cluster's users made in the account. If only the cluster is deleted, they stay
-// there, and still cost money.
+// Resources are resources that the users of one or more clusters made in the account. If a cluster is deleted without
+// its resources, they stay there, and still cost money.
 type Resources struct {
 	LoadBalancers   []Resource `json:"load_balancers"`
 	Volumes         []Resource `json:"volumes"`
@@ -49,7 +49,7 @@ func without(resources []Resource, ids []string) []Resource {
 	return slices.DeleteFunc(slices.Clone(resources), func(r Resource) bool { return slices.Contains(ids, r.ID) })
 }
 
-// holds reports whether everything selected exists.
+// holds reports whether r contains every selected resource.
 func (r Resources) holds(wanted selection) bool {
 	return holds(r.LoadBalancers, wanted.LoadBalancers) && holds(r.Volumes, wanted.Volumes) && holds(r.VolumeSnapshots, wanted.VolumeSnapshots)
 }

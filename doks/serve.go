@@ -96,8 +96,8 @@ func (e *Emulator) refuse(x *exchange, left budget) (reply, bool) {
 	return reply{}, true
 }
 
-// carryOut applies the request. The test's Interrupter runs before the effect, and the function that the Interrupter
-// returns runs after it.
+// carryOut applies the request. If a test has set an Interrupter, it runs before the effect, and the function that it
+// returns runs after the effect.
 func (e *Emulator) carryOut(x *exchange) reply {
 	end := e.begin(x)
 	done := e.apply(x)

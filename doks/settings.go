@@ -2,8 +2,9 @@ package doks
 
 import "slices"
 
-// copy returns settings that share no memory with the original, so that a body can be decoded into the copy. Decoding
-// JSON would otherwise change the original: it overwrites existing lists, and what pointers point to, in place.
+// copy returns settings that share no memory with the original, so that a request's body can be decoded into the copy,
+// and a view can be read without the lock. Decoding JSON would otherwise change the original: it overwrites existing
+// lists, and what pointers point to, in place.
 func (s settings) copy() settings {
 	s.MaintenancePolicy = clone(s.MaintenancePolicy)
 	if s.ControlPlaneFirewall = clone(s.ControlPlaneFirewall); s.ControlPlaneFirewall != nil {

@@ -11,7 +11,7 @@ type account struct {
 	Clusters []*cluster `json:"clusters"`
 	// Doomed are the IDs of clusters that are gone, but whose planes may still exist.
 	Doomed []string `json:"doomed,omitempty"`
-	// Leftovers are what deleted clusters left behind.
+	// Leftovers are the resources that deleted clusters left behind.
 	Leftovers Resources `json:"leftovers"`
 	// Droplets counts all machines ever made, to give each its own droplet ID.
 	Droplets int `json:"droplets"`
@@ -36,7 +36,7 @@ type cluster struct {
 	State   State  `json:"state"`
 	Message string `json:"message,omitempty"`
 	// Due is when the state changes to Next, unless the cluster must wait longer for its plane. If Next is "", the
-	// cluster is removed at that time. If Due is zero, the state never changes by itself.
+	// cluster is removed at that time. If Due is zero, the state does not change as time passes.
 	Due  time.Time `json:"due,omitzero"`
 	Next State     `json:"next,omitempty"`
 	// Target is the version to which the cluster is being upgraded.
@@ -88,8 +88,8 @@ type node struct {
 	Updated time.Time `json:"updated"`
 }
 
-// settings are the parts of a cluster that are stored as the caller wrote them. Only the maintenance policy is
-// completed.
+// settings are parts of a cluster that the emulator only checks, stores and shows. It stores what the caller wrote,
+// except that it completes the maintenance policy and sets the policy's duration.
 type settings struct {
 	MaintenancePolicy *MaintenancePolicy `json:"maintenance_policy"`
 	AutoUpgrade       bool               `json:"auto_upgrade"`
@@ -150,7 +150,7 @@ func (c *cluster) enter(state State, message string, now time.Time) {
 	}
 }
 
-// schedule makes the state change to next at the time due.
+// schedule sets Due and Next, which say when and how the state changes.
 func (c *cluster) schedule(due time.Time, next State) { c.Due, c.Next = due, next }
 
 // live returns how many nodes count towards the pool's wanted size.
@@ -192,7 +192,7 @@ func (c *cluster) pool(id string) *pool {
 }
 
 // dropletsReserved counts the machines that all clusters have or may still get. A pool with autoscaling counts with
-// its maximum size.
+// its maximum size, or with its nodes if there are more.
 func (a *account) dropletsReserved() int {
 	count := 0
 	for _, each := range a.Clusters {

@@ -166,7 +166,7 @@ func statusOf(err error) int {
 	return 0
 }
 
-// posts counts the create requests in the journal.
+// posts counts the journal's requests to create a cluster.
 func (l *lab) posts() int {
 	count := 0
 	for _, entry := range l.cloud.Journal() {

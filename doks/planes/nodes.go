@@ -24,7 +24,8 @@ import (
 const (
 	// simulated is the annotation that marks a node as simulated by kwok.
 	simulated = "kwok.x-k8s.io/node"
-	// ownLabels is the annotation that lists the labels set by the emulator, so that the emulator can remove them later.
+	// ownLabels is the annotation that lists the labels copied from a PlaneNode, so that a later call of SetNodes
+	// can remove them.
 	ownLabels = "emulator.digitalocean.com/labels"
 	// systemTaints is the prefix of taints that Kubernetes sets by itself.
 	systemTaints = "node.kubernetes.io/"
@@ -67,7 +68,7 @@ func removeOthers(ctx context.Context, client kubernetes.Interface, wanted []dok
 	return nil
 }
 
-// setNode writes a node only if it differs from what is wanted.
+// setNode creates a node, or updates it if it differs from what is wanted.
 func setNode(ctx context.Context, client kubernetes.Interface, wanted doks.PlaneNode) error {
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		current, err := client.CoreV1().Nodes().Get(ctx, wanted.Name, metav1.GetOptions{})

@@ -78,7 +78,7 @@ func newLab(t *testing.T, dir string) *lab {
 	return l
 }
 
-// removeAll removes all control planes in a folder, even if the test failed.
+// removeAll removes the control planes that a test has left in its folder.
 func removeAll(t *testing.T, dir string) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -175,7 +175,7 @@ func TestTheLifeOfARealControlPlane(t *testing.T) {
 		g.Expect(small[0].Status.Capacity.Memory().String()).To(Equal("4Gi"))
 		g.Expect(gpu).To(HaveLen(1))
 		g.Expect(gpu[0].Name).To(Equal(found.NodePools[1].Nodes[0].Name))
-		// The controllers remove the not-ready taint a few moments after the node becomes ready.
+		// The node lifecycle controller removes the not-ready taint a few moments after the node becomes ready.
 		g.Eventually(func() []corev1.Taint { return l.nodesOf(client, "gpu")[0].Spec.Taints }).WithTimeout(limit).WithPolling(100 * time.Millisecond).Should(
 			ConsistOf(corev1.Taint{Key: "gpu", Value: "yes", Effect: corev1.TaintEffectNoSchedule}))
 	})
