@@ -25,7 +25,7 @@ func TestGodoReadsTheTeamOfAToken(t *testing.T) {
 func TestWhatEachTokenMayRead(t *testing.T) {
 	cases := map[string]struct {
 		token string
-		// account and clusters are the HTTP statuses of the two requests.
+		// account and clusters are the HTTP statuses of a request for the account, and of one for the list of clusters.
 		account, clusters int
 	}{
 		"a token for everything": {fullToken, 200, 200},

@@ -175,7 +175,7 @@ func (p poolRequest) check() string {
 	return ""
 }
 
-// checkScale checks the bounds of a pool's autoscaling.
+// checkScale checks the bounds of a pool's autoscaling, and that the count, unless it is 0, is within them.
 func (p poolRequest) checkScale() string {
 	if !p.AutoScale {
 		return ""

@@ -75,7 +75,7 @@ type NodeStatus struct {
 	State string `json:"state"`
 }
 
-// StatusMessage is something that happened to a cluster.
+// StatusMessage reports something that happened to a cluster.
 type StatusMessage struct {
 	Message   string    `json:"message"`
 	Timestamp time.Time `json:"timestamp"`

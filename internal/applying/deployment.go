@@ -57,7 +57,7 @@ func ensureDeployment(ctx context.Context, c client.Client, owner *corev1.Config
 	return apply(ctx, c, live, newDeployment(owner))
 }
 
-// create fails if the name is taken, even if the cache does not show the other Deployment yet.
+// create fails if another Deployment has the name, even if the cache does not show that Deployment yet.
 func create(ctx context.Context, c client.Client, wanted *applyappsv1.DeploymentApplyConfiguration) error {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(wanted)
 	if err != nil {
@@ -69,8 +69,8 @@ func create(ctx context.Context, c client.Client, wanted *applyappsv1.Deployment
 	return nil
 }
 
-// apply sends wanted, unless the operator has applied the same fields before and still owns them. The UID and the
-// resource version make the API server refuse the request if live is stale, or has been deleted.
+// apply sends wanted, unless the operator has already applied exactly these fields and values, and still owns the
+// fields. The UID and the resource version make the API server refuse the request if live is stale, or has been deleted.
 func apply(ctx context.Context, c client.Client, live *appsv1.Deployment, wanted *applyappsv1.DeploymentApplyConfiguration) error {
 	if err := ownByApply(ctx, c, live); err != nil {
 		return err

@@ -50,7 +50,7 @@ func (b *Block) PlayedOn(cluster string) bool {
 	return len(b.Clusters) == 0 || slices.Contains(b.Clusters, cluster)
 }
 
-// AnyError is the Exit of a command that must fail with any status.
+// AnyError is the Exit of a command that must fail, whatever its exit status.
 const AnyError = -1
 
 // Command is the text after a "$ " prompt, with the output and the exit status that the command must have.

@@ -10,7 +10,7 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// Fence is a fenced code block in a Markdown file.
+// Fence is a fenced code block, or a hidden console block, in a Markdown file.
 type Fence struct {
 	Line       int      // of the opening fence
 	Indent     string   // white space before the opening fence
@@ -101,7 +101,8 @@ func (p *parser) readFence(node *ast.FencedCodeBlock, line int) {
 // hiddenConsole matches the first line of a comment that is a console block.
 var hiddenConsole = regexp.MustCompile(`^([ \t]*)<!--[ \t]*(console\b.*)$`)
 
-// readComment reads a comment that is a hidden console block. It leaves other comments alone.
+// readComment reads a comment that is a hidden console block. It ignores every other comment,
+// except that it reports one that is never closed.
 func (p *parser) readComment(node *ast.HTMLBlock, line int) {
 	comment := string(node.Lines().Value(p.text))
 	if node.HasClosure() {

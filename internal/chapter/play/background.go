@@ -36,7 +36,7 @@ func (p *playing) startBackground(ctx context.Context, block *chapter.Block) err
 	b := &background{name: block.Background, command: command, process: process}
 	p.backgrounds = append(p.backgrounds, b)
 	err = p.awaitReady(ctx, b, block)
-	// From now on, the screen shows only the commands that follow.
+	// From now on, the screen doesn't show what this process prints.
 	output.mute()
 	p.screen.endOutput()
 	return err

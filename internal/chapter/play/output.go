@@ -15,8 +15,8 @@ func stripANSI(text string) string { return ansiCode.ReplaceAllString(text, "") 
 // is up. client-go v0.37 can mistake the end of the watch for an error.
 var endedWatch = regexp.MustCompile(`^[IWE]\d{4} [\d:.]+ +\d+ reflector\.go:\d+\] "Warning: watch ended with error" .*context (canceled|deadline exceeded)`)
 
-// outputLines returns the lines of a command's real output that are compared. It removes escape sequences, trailing
-// blank lines, and what kubectl logs about watches that it has ended.
+// outputLines splits real output into lines, and prepares them for comparison with a chapter's: it removes escape
+// sequences, trailing blank lines, and what kubectl logs about watches that it has ended.
 func outputLines(output string) []string {
 	lines := strings.Split(strings.ReplaceAll(stripANSI(output), "\r\n", "\n"), "\n")
 	lines = slices.DeleteFunc(lines, endedWatch.MatchString)

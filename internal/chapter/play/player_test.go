@@ -41,7 +41,7 @@ func parse(g Gomega, text string) *chapter.Chapter {
 }
 
 // shellScripts are commands with their output, as if typed one after the other. TestPlayIsLikeOneShell plays them in
-// each shell.
+// each of its shells.
 var shellScripts = map[string][]string{
 	"the directory carries over":                {"$ mkdir -p 'a b/c'", "$ cd 'a b'", "$ cd c", "$ pwd", "[..]/a b/c", "$ cd - >/dev/null", "$ pwd", "[..]/a b"},
 	"an exported variable carries over":         {"$ export A=1", "$ echo $A", "1", "$ sh -c 'echo $A'", "1"},

@@ -208,8 +208,8 @@ func (p *playing) run(ctx context.Context, block *chapter.Block, command *chapte
 }
 
 // cleanUp runs the cleanup blocks that were not played to their end, even if ctx has ended. Their output is not
-// compared, because the objects that they remove may never have existed. Background processes keep running, because
-// finalizers may need them.
+// compared, because the objects that they remove may never have existed. A background process keeps running until a
+// cleanup block stops it, because finalizers may need it.
 func (p *playing) cleanUp(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cmp.Or(p.player.cleanupTimeout, time.Minute))
 	defer cancel()
