@@ -70,7 +70,8 @@ func create(ctx context.Context, c client.Client, wanted *applyappsv1.Deployment
 }
 
 // apply sends wanted, unless the operator has already applied exactly these fields and values, and still owns the
-// fields. The UID and the resource version make the API server refuse the request if live is stale, or has been deleted.
+// fields. The UID and the resource version make the API server refuse the request if live is stale, or has been
+// deleted.
 func apply(ctx context.Context, c client.Client, live *appsv1.Deployment, wanted *applyappsv1.DeploymentApplyConfiguration) error {
 	if err := ownByApply(ctx, c, live); err != nil {
 		return err

@@ -37,8 +37,8 @@ type Bench struct {
 	Out, Log io.Writer
 }
 
-// Build compiles every tool of the main set, starting with an empty compiler cache, and prints the time of each. Modules
-// that are already downloaded are not downloaded again. Build changes GOCACHE for the whole process.
+// Build compiles every tool of the main set, starting with an empty compiler cache, and prints the time of each.
+// Modules that are already downloaded are not downloaded again. Build changes GOCACHE for the whole process.
 func (b Bench) Build(ctx context.Context) error {
 	scratch, err := os.MkdirTemp("", "workshop-bench-")
 	if err != nil {

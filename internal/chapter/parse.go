@@ -54,8 +54,8 @@ func (p *parser) endStep(next Step) {
 // shellLanguages are refused, because readers would think that the player has checked such a fence.
 var shellLanguages = []string{"sh", "bash", "shell", "zsh", "shellsession", "shell-session", "sh-session", "bash-session"}
 
-// parseFence decides by a fence's language, words and lines whether the fence is played, filled from a file, reported as
-// a mistake, or left alone.
+// parseFence decides by a fence's language, words and lines whether the fence is played, filled from a file, reported
+// as a mistake, or left alone.
 func (p *parser) parseFence(f Fence) {
 	language, words, err := splitInfo(f.info)
 	if err != nil {
