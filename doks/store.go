@@ -95,7 +95,8 @@ func (e *Emulator) save() error {
 	return err
 }
 
-// keep saves what a request has changed before the client gets the reply. If that fails, the reply is an error.
+// keep saves what a request has changed before the client gets the reply. If that fails, the reply is an error, but
+// the change stays in effect.
 func (e *Emulator) keep(done reply) reply {
 	if !done.effective {
 		return done

@@ -81,8 +81,8 @@ type StatusMessage struct {
 	Timestamp time.Time `json:"timestamp"`
 }
 
-// documentationIP is the IPv4 address of a cluster whose API server's URL contains a name, as it does without Planes.
-// RFC 5737 reserves the address for documentation, so it never reaches anything.
+// documentationIP is the IPv4 address of a cluster that is not highly available, if the URL of its API server contains
+// a name, as it does without Planes. RFC 5737 reserves the address for documentation, so it never reaches anything.
 const documentationIP = "203.0.113.10"
 
 // view returns the cluster as the API shows it now.

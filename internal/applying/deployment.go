@@ -1,4 +1,5 @@
-// Package applying contains the Go code of docs/writing-objects.md, which writes a Deployment with server-side apply.
+// Package applying contains the Go example of docs/writing-objects.md, which writes a Deployment with server-side
+// apply.
 package applying
 
 import (

@@ -12,7 +12,7 @@ import (
 	"example.com/operator-workshop/internal/procgroup"
 )
 
-// process is a program in a process group of its own, so that it can be ended with everything that it started.
+// process is a program in a process group of its own, so that it can be ended with its children in that group.
 type process struct {
 	cmd     *exec.Cmd
 	output  *capture
@@ -27,7 +27,7 @@ type gracePeriods struct {
 }
 
 const (
-	// lastOutput limits how long output is kept after the program has ended, in case a child keeps the pipe open.
+	// lastOutput limits how long output is captured after the program has ended, in case a child keeps the pipe open.
 	lastOutput = 200 * time.Millisecond
 )
 
