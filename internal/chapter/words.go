@@ -46,7 +46,7 @@ func splitInfo(info string) (language string, words []word, err error) {
 	return language, words, nil
 }
 
-// parseBlockWords reads the words of a console fence into block and reports every one that is wrong.
+// parseBlockWords reads the words of a console fence into block and reports every mistake in them.
 func (p *parser) parseBlockWords(words []word, block *Block) {
 	// check reports a mistake unless ok is true.
 	check := func(ok bool, format string, args ...any) {

@@ -24,11 +24,11 @@ const DefaultName = "workshop"
 // Cluster is one classroom cluster, which may not exist yet.
 type Cluster interface {
 	// Up gets the cluster running: it creates, repairs or reuses the cluster. If the cluster is the learner's own, Up
-	// only checks that it answers, and calls Options.Confirm, if set.
+	// copies its kubeconfig, checks that the cluster answers, and calls Options.Confirm, if set.
 	Up(ctx context.Context) error
 	// Choose points the link .workshop/kubeconfig at the cluster, unless the cluster is the learner's own. If the
-	// learner has named the cluster and the link points at another one, Choose leaves the link alone: commands for a
-	// named cluster must not change the cluster that other commands find.
+	// cluster's name is not DefaultName, and the link points at an existing cluster, Choose leaves the link alone:
+	// commands with NAME= must not change the cluster that commands without it find.
 	Choose(ctx context.Context) error
 	// Down removes the cluster and everything in it, unless the cluster is the learner's own. It returns nil if the
 	// cluster does not exist.
@@ -57,9 +57,9 @@ type Options struct {
 	Repo repo.Repo
 	// Provider is one of the names in package providers.
 	Provider string
-	// Name distinguishes the clusters of one checkout.
+	// Name distinguishes the clusters that a provider makes in one checkout.
 	Name string
-	// Port is the API server's port. If it is 0, a free port is chosen.
+	// Port is the API server's port. If it is 0, a new cluster gets a free port.
 	Port int
 	// Nodes is the number of nodes, at least 1.
 	Nodes int

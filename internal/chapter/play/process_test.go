@@ -20,8 +20,8 @@ import (
 	"example.com/operator-workshop/internal/chapter"
 )
 
-// sleeper returns a command that starts a grandchild, which would outlive the test, and writes the grandchild's process
-// ID to the file. The command prints "there" when it is ready.
+// sleeper returns a command that starts a process, writes the process's ID to the file, prints "there", and waits for
+// the process. If nothing ends the process, it outlives the test.
 func sleeper(file string) string {
 	return "sh -c 'sleep 1000 & echo $! >" + file + ".new; mv " + file + ".new " + file + "; echo there; wait'"
 }
@@ -46,7 +46,7 @@ func (p *Player) expectGone(g Gomega, file string) {
 	g.Eventually(func() bool { return runs(pid) }, "5s", "5ms").Should(BeFalse())
 }
 
-// runs reports whether a process is running. A zombie is not.
+// runs reports whether a process is running. Without Linux's /proc, it takes a zombie for a running process.
 func runs(pid int) bool {
 	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
 		return false
@@ -55,7 +55,8 @@ func runs(pid int) bool {
 	return err != nil || !strings.Contains(string(stat), ") Z ")
 }
 
-// playUntil plays the text and ends the context as soon as the file exists.
+// playUntil plays the text, ends the play's context as soon as the file contains a process ID, and returns the play's
+// error.
 func (p *Player) playUntil(g Gomega, text, file string) error {
 	parsed := parse(g, text)
 	ctx, cancel := context.WithCancel(context.Background())

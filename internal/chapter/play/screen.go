@@ -58,10 +58,10 @@ func (s *screen) result(word string, step *chapter.Step, note string) {
 	fmt.Fprintf(s.out, "%-4s  %s (%s)\n", word, title, note)
 }
 
-// say shows a line about the play itself.
+// say prints line, followed by a line end.
 func (s *screen) say(line string) { s.print(line + "\n") }
 
-// command shows a command without its final line end. On a terminal, it types character by character.
+// command shows a command without its final line end. On a terminal, it types the command character by character.
 func (s *screen) command(ctx context.Context, text string) {
 	s.print("$ ")
 	if !s.typing || s.quiet {
@@ -106,7 +106,7 @@ func (s *screen) endOutput() {
 	s.midLine, s.partial = false, nil
 }
 
-// plural writes a number with its noun.
+// plural returns a number with its noun, such as "1 step" or "2 steps".
 func plural(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun

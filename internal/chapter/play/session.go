@@ -53,12 +53,12 @@ func newSession(shell, cwd string, env []string, grace gracePeriods) (*session, 
 	return s, nil
 }
 
-// saveScript runs when a command's shell ends. It writes the shell's working directory to a file, and a script that
-// restores the shell's variables to another. The output of set would contain variables that a shell refuses to set, so
-// saveScript exports the variables and writes the output of export -p, followed by lines that undo the exports it
-// added. POSIX can undo an export only by unsetting the variable and setting it again. saveScript leaves out variables
-// that even a shell without an environment has, such as IFS and PS1. A line within a value can look like a variable to
-// sed, so saveScript checks that the variable is set.
+// saveScript runs when the shell of a foreground command exits. It writes the shell's working directory to one file,
+// and to another a script that restores the shell's variables. The output of set would contain variables that a shell
+// refuses to set, so saveScript exports the variables and writes the output of export -p, followed by lines that undo
+// the exports it added. A POSIX shell can undo an export only by unsetting the variable and setting it again.
+// saveScript does not export variables that even a shell without an environment has, such as IFS and PS1. A line within
+// a value can look like a variable to sed, so saveScript checks that the variable is set.
 const saveScript = `set +efuxC
 (
   IFS=' 	
@@ -129,7 +129,8 @@ func (s *session) start(text string, output *capture, save bool) (*process, erro
 	} else {
 		env = append(slices.Clone(s.env), env...)
 	}
-	// Restore the state on the same line, so that the shell's messages have the line numbers of the command.
+	// Restore the state on the command's first line, so that the line numbers in the shell's messages are those of the
+	// command.
 	cmd := exec.Command(s.shell, "-c", restore+text)
 	cmd.Args[0] = "sh"
 	cmd.Dir = s.cwd
@@ -139,8 +140,8 @@ func (s *session) start(text string, output *capture, save bool) (*process, erro
 
 func (s *session) file(name string) string { return filepath.Join(s.dir, name) }
 
-// load takes over the state that a command's shell has saved. If the command replaced its shell with exec, or a signal
-// killed the shell, nothing was saved, and the old state stays.
+// load takes over the state that a command's shell has saved. If the shell has saved nothing, for example because the
+// command replaced it with exec or a signal killed it, the old state stays.
 func (s *session) load() error {
 	err := os.Rename(s.file("state.new"), s.file("state"))
 	if errors.Is(err, os.ErrNotExist) {

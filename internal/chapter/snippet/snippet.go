@@ -1,4 +1,4 @@
-// Package snippet fills the code fences of a chapter from the Go, YAML and other files that they show.
+// Package snippet fills the code fences of a Markdown page from the Go, YAML and other files that they show.
 package snippet
 
 import (
@@ -17,7 +17,8 @@ import (
 	"example.com/operator-workshop/internal/repo"
 )
 
-// diffLines is how many lines of each side of a stale snippet Check shows before it counts the rest.
+// diffLines is how many lines of the page, and how many of the source, Check shows for a stale snippet before it counts
+// the rest.
 const diffLines = 8
 
 // Fill fills the fences with file= in the Markdown file at path from the source files under root. It reports whether it
@@ -63,7 +64,8 @@ func Fill(root, path string) (changed bool, err error) {
 	return true, nil
 }
 
-// Check fails if Fill would change the Markdown file at path. The error shows how each stale fence differs.
+// Check fails if Fill would fail or would change the Markdown file at path. The error shows how each stale fence
+// differs from its source.
 func Check(root, path string) error {
 	parsed, err := chapter.Load(path)
 	if err != nil {
@@ -100,7 +102,7 @@ func cut(root string, s chapter.Snippet) ([]string, error) {
 		return nil, fmt.Errorf("file=%s: %w", s.File, err)
 	}
 	checkout := repo.Repo{Root: root}
-	// The marks in the code are for the exercises; readers of the chapter don't need them.
+	// The marks in the code are for the exercises: leave them out, because readers of the page don't need them.
 	var before []byte
 	switch {
 	case s.Diff:
@@ -189,7 +191,7 @@ type errMissing string
 
 func (e errMissing) Error() string { return "has no " + string(e) }
 
-// diff shows the difference between the chapter (-) and the source (+), without the equal lines around it.
+// diff shows the difference between the page (-) and the source (+), without the equal lines around it.
 func diff(old, updated []string) string {
 	for len(old) > 0 && len(updated) > 0 && old[0] == updated[0] {
 		old, updated = old[1:], updated[1:]

@@ -22,8 +22,9 @@ type place struct {
 	sequence     bool // the value of a key is a sequence, whose dashes may be in the key's own column
 }
 
-// cutKey returns lines of a YAML file without their indentation: a key with its value, or an item of a sequence, with
-// the comments directly above it. It uses the first document that has the key.
+// cutKey returns a key of a YAML file with its value, or an item of a sequence, with the comments directly above it. It
+// moves the lines to the left, so that the key or the item's dash is in the first column. It uses the first document
+// that has the key.
 func cutKey(source []byte, key string) (string, error) {
 	lines := strings.Split(strings.ReplaceAll(string(source), "\r\n", "\n"), "\n")
 	decoder := yaml.NewDecoder(bytes.NewReader(source))
@@ -111,7 +112,7 @@ func cutLines(lines []string, at place) []string {
 		}
 		cut = append(cut, line[min(indent, indentOf(line)):])
 	}
-	// Final blank lines, and comments without deeper indentation, belong to what follows.
+	// Blank lines and comments at the end belong to what follows, except comments indented deeper than the key or dash.
 	for last := cut[len(cut)-1]; strings.TrimSpace(last) == "" || last[0] == '#'; last = cut[len(cut)-1] {
 		cut = cut[:len(cut)-1]
 	}
