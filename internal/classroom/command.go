@@ -112,8 +112,8 @@ func (r runner) appendLog(tool string, args []string, messages string) {
 	fmt.Fprintf(file, "%s $ %s %s\n%s", time.Now().Format(time.RFC3339), tool, quote.Args(args), messages)
 }
 
-// cleanEnvironment returns the caller's environment without KUBECONFIG and the mark of a play, and with kuberc switched
-// off: the caller's settings for kubectl might change what commands do.
+// cleanEnvironment returns this process's environment without KUBECONFIG and the mark of a play, and with kuberc
+// switched off: the learner's settings for kubectl might change what commands do.
 func cleanEnvironment() []string {
 	var clean []string
 	for _, entry := range os.Environ() {

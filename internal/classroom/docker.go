@@ -29,7 +29,7 @@ func docker(ctx context.Context, args ...string) (string, error) {
 	return strings.TrimSuffix(stdout.String(), "\n"), nil
 }
 
-// requireEngine returns an error unless a container engine answers. The error says what to do.
+// requireEngine returns an error unless a container engine answers. Unless ctx has ended, the error says what to do.
 func requireEngine(ctx context.Context) error {
 	const otherwise = ", or leave CLUSTER out for the built-in cluster"
 	if _, err := exec.LookPath("docker"); err != nil {

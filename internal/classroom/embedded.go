@@ -47,7 +47,8 @@ func (e *embedded) Environment() []string {
 	return append(variables, etcd...)
 }
 
-// Up creates the cluster, or restarts the components that are not running or do not answer.
+// Up creates what is missing of the cluster, including its kubeconfig, and restarts the components that are not running
+// or do not answer.
 func (e *embedded) Up(ctx context.Context) error {
 	status, err := e.plane.Status(ctx)
 	if err == nil && status.Complete && status.Running() {
@@ -102,7 +103,7 @@ func (e *embedded) explain(err error) error {
 }
 
 // Down ends the cluster's processes and removes its files. If .workshop/kubeconfig pointed at the cluster, Down points
-// the link at another cluster or removes it.
+// the link at another cluster or, if there is none, removes the link.
 func (e *embedded) Down(ctx context.Context) error {
 	if err := os.RemoveAll(e.Kubeconfig()); err != nil {
 		return private.Explain(err)
@@ -165,7 +166,7 @@ func (e *embedded) Status(ctx context.Context) (Status, error) {
 	return status, nil
 }
 
-// measure returns the component with the memory, the processor time and the start of its process.
+// measure returns the component with the memory, the processor time and the start time of its process, if it has one.
 func measure(ctx context.Context, found controlplane.Component) Component {
 	component := Component{Name: found.Name, PID: found.PID}
 	if found.PID == 0 {

@@ -74,7 +74,7 @@ func (k *kind) Kubeconfig() string { return k.path(".kubeconfig") }
 func (k *kind) Environment() []string { return environment(k.options.Repo, k.Kubeconfig()) }
 
 // Up creates the cluster, recreates one that was only partly created, or reuses a complete one and rewrites its
-// kubeconfig. It fails if the cluster was not made in this checkout.
+// kubeconfig. It fails if the cluster exists, but was not made in this checkout.
 func (k *kind) Up(ctx context.Context) error {
 	unlock, found, err := k.find(ctx)
 	if err != nil {
@@ -210,7 +210,8 @@ func (k *kind) config() string {
 }
 
 // Down removes the cluster's containers and its files. If .workshop/kubeconfig pointed at the cluster, Down points the
-// link at another cluster or removes it. Down fails if the cluster was not made in this checkout.
+// link at another cluster or, if there is none, removes the link. Down fails if the cluster exists, but was not made in
+// this checkout.
 func (k *kind) Down(ctx context.Context) error {
 	if err := k.down(ctx); err != nil {
 		return err
@@ -242,8 +243,8 @@ func (k *kind) down(ctx context.Context) error {
 // seconds.
 const removedLooks = 20
 
-// remove deletes the cluster's containers and files. Before a docker command was stopped, it may have asked the
-// engine for one more container, so remove keeps checking for a while after it finds none.
+// remove deletes the cluster's containers and files. If kind was stopped while it created the cluster, the engine may
+// still be making a container, so remove keeps checking for a while after it finds none.
 func (k *kind) remove(ctx context.Context) error {
 	removal := []string{"delete", "cluster", "--name", k.cluster, "--kubeconfig", k.runner.relative(k.Kubeconfig())}
 	if err := k.runner.kind(ctx, removal...); err != nil {

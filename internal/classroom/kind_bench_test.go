@@ -116,7 +116,7 @@ func (b *kindBench) read(name string) string {
 	return string(content)
 }
 
-// left returns the cluster's files in .workshop, except locks and the log.
+// left returns the names of the files in .workshop, except locks and the cluster's log.
 func (b *kindBench) left(g Gomega) []string {
 	entries, err := os.ReadDir(b.repo.State())
 	g.Expect(err).NotTo(HaveOccurred())

@@ -2,9 +2,9 @@ package classroom
 
 import "context"
 
-// Reset recreates the cluster, because kind has no snapshots. It keeps the nodes' image and the port, unless this
-// command chooses others, and never lowers the number of nodes. If .workshop/kubeconfig points to the cluster, it still
-// does so afterwards.
+// Reset recreates the cluster, because kind has no snapshots. It keeps the node image and the port if the learner chose
+// them for the old cluster, unless this command chooses others, and never lowers the number of nodes. If
+// .workshop/kubeconfig points to the cluster, it still does so afterwards.
 func (k *kind) Reset(ctx context.Context) error {
 	if err := requireEngine(ctx); err != nil {
 		return err

@@ -17,8 +17,8 @@ import (
 // choiceLimit bounds the wait while another command changes .workshop/kubeconfig, which takes milliseconds.
 const choiceLimit = 10 * time.Second
 
-// lockChoice keeps commands for different clusters from changing .workshop/kubeconfig at the same time. Its lock can't be
-// named kubeconfig.lock, because kubectl itself uses that name.
+// lockChoice keeps commands, even for different clusters, from changing .workshop/kubeconfig at the same time. Its lock
+// can't be named kubeconfig.lock, because kubectl itself uses that name.
 func lockChoice(ctx context.Context, state string) (unlock func(), err error) {
 	return lock(ctx, filepath.Join(state, "choice.lock"), io.Discard, choiceLimit)
 }
@@ -54,9 +54,9 @@ func point(link, target string) error {
 	return os.Rename(fresh, link)
 }
 
-// unchoose changes .workshop/kubeconfig if it points at a removed cluster. It points the link at the newest remaining
-// cluster or, if there is none, removes it. Call it after removing the cluster's kubeconfig: without that file, choose
-// leaves the link alone.
+// unchoose gets the path of a removed cluster's kubeconfig. If the link .workshop/kubeconfig points there, unchoose
+// points the link at the newest remaining cluster or, if there is none, removes the link. Call it after removing the
+// cluster's kubeconfig: without that file, choose leaves the link alone.
 func unchoose(ctx context.Context, state, kubeconfig string) error {
 	unlock, err := lockChoice(ctx, state)
 	if err != nil {

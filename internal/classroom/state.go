@@ -18,7 +18,7 @@ import (
 type phase string
 
 const (
-	// phaseCreating is written before anything is created. A cluster found in this phase holds no one's work, so it can
+	// phaseCreating is written before kind creates anything. A cluster found in this phase holds no one's work, so it can
 	// be recreated.
 	phaseCreating phase = "creating"
 	// phaseReady is written when the cluster is complete. From then on it may hold a learner's work.
@@ -32,7 +32,8 @@ type record struct {
 	Root string `json:"root"`
 	// Container is the ID of the control plane's container.
 	Container string `json:"container,omitempty"`
-	// Image and Port were chosen when the cluster was created. A reset keeps them.
+	// Image and Port are what the learner chose when the cluster was created, if anything. A reset keeps them unless it
+	// is given others.
 	Image string `json:"image,omitempty"`
 	Port  int    `json:"port,omitempty"`
 }
@@ -66,7 +67,7 @@ func (r record) write(path string) error {
 	return private.WriteFile(path, append(content, '\n'))
 }
 
-// fullDisk returns an error if a program's messages say that the disk is full, and nil otherwise.
+// fullDisk returns an error if a program's messages say that the disk or the user's quota is full, and nil otherwise.
 func fullDisk(messages string) error {
 	for _, cause := range []error{syscall.ENOSPC, syscall.EDQUOT} {
 		if strings.Contains(messages, cause.Error()) {

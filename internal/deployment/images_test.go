@@ -60,8 +60,8 @@ func TestDockerfilePinsItsImagesAndAvoidsRoot(t *testing.T) {
 	g.Expect(text).To(ContainSubstring("\nUSER 65532:65532\n"), "USER must be a number, because Kubernetes can't tell whether a user name is root's")
 }
 
-// TestImageFlagsAreThoseOfTheDockerfile checks that a build on the learner's machine uses the Dockerfile's flags, so that
-// both produce the same program, byte for byte.
+// TestImageFlagsAreThoseOfTheDockerfile checks that `make docker-build OFFLINE=1`, which compiles outside a container,
+// uses the Dockerfile's flags, so that it produces the same program as a build with the Dockerfile, byte for byte.
 func TestImageFlagsAreThoseOfTheDockerfile(t *testing.T) {
 	dockerfile, offline := read(t, stages[0].dir, "Dockerfile"), read(t, "tools", "image.mk")
 	for _, flag := range []string{"GOWORK=off", "CGO_ENABLED=0", "go build -trimpath -buildvcs=false", `-ldflags "-s -w `, "-X main.version=", "-X main.revision="} {

@@ -24,7 +24,8 @@ func TestScaffoldMarkers(t *testing.T) {
 	expectMarkers(t, []string{"e2e-metrics-webhooks-readiness", "e2e-webhooks-checks"}, "03-kubebuilder-guestbook", "test/e2e/e2e_test.go")
 }
 
-// expectMarkers expects these markers and no others, each once and in this order.
+// expectMarkers expects that a stage's file contains the markers with these names and no others, each once and in this
+// order.
 func expectMarkers(t *testing.T, names []string, stage, file string) {
 	var found []string
 	for line := range strings.Lines(read(t, stage, file)) {

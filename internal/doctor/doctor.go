@@ -12,7 +12,8 @@ import (
 	"example.com/operator-workshop/internal/repo"
 )
 
-// The workshop's requirements. docs/benchmarks.md has the measurements.
+// The workshop's requirements. docs/benchmarks.md says how much disk space and memory the workshop's commands
+// took on one machine.
 const (
 	// buildSpace is the disk space that a first build needs for modules, compiler cache and tools, in bytes.
 	buildSpace = 7e9

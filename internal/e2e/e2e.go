@@ -19,7 +19,7 @@ const (
 
 // Step is one part of a test.
 type Step struct {
-	// Name is printed before "took 10 s".
+	// Name is the step's name in messages such as "the specs took 10 s".
 	Name string
 	Do   func(ctx context.Context) error
 }
@@ -29,19 +29,20 @@ type Test struct {
 	// Begin lists the steps that prepare the test, such as the creation of the cluster. If one of them fails, the test
 	// ends without Logs and Down.
 	Begin []Step
-	// Steps test the operator. After the first one that fails, the others are skipped.
+	// Steps test the operator. After one fails, the rest are skipped.
 	Steps []Step
 	// Logs collects information about a failure, and prints where it has stored this information.
 	Logs func(ctx context.Context) error
-	// Down removes what Begin has made. Once Begin has succeeded, Down is called even if a step fails.
+	// Down removes the cluster that Begin has created, unless it must be kept. Once all steps of Begin have succeeded,
+	// Down is called even if one of Steps fails.
 	Down func(ctx context.Context) error
 	// Out receives a line for each step that succeeds, and one at the end if everything does.
 	Out io.Writer
 }
 
 // Run runs the steps, and then calls Down. If a step of Begin fails, Run returns its error without calling Logs or
-// Down. If another step fails, Run calls Logs before Down, and joins their errors with that of the step. After Ctrl-C,
-// when ctx has ended, Run collects no logs.
+// Down. If one of Steps fails, Run calls Logs before Down, and joins their errors with that of the step. After Ctrl-C,
+// when ctx has ended, Run does not call Logs.
 func (t Test) Run(ctx context.Context) error {
 	began := time.Now()
 	if err := t.all(ctx, t.Begin); err != nil {
