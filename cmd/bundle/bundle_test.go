@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 )
 
@@ -165,6 +166,34 @@ subjects: [{kind: ServiceAccount, name: manager, namespace: gadgets}]
   - {apiGroups: [authentication.k8s.io], resources: [tokenreviews], verbs: [create]}
   - {apiGroups: [apps], resources: [deployments], verbs: [patch]}
 `), "a ClusterRoleBinding must count even if a RoleBinding grants the same role, because it grants the role everywhere")
+}
+
+func TestARoleOfOthersGoesIntoTheBundle(t *testing.T) {
+	g := NewWithT(t)
+	others := `
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: manager, namespace: other-gadgets}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: tokens-of-others}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: tokens}
+subjects: [{kind: ServiceAccount, name: manager, namespace: other-gadgets}]
+`
+	dir := t.TempDir()
+	g.Expect(run(gadgetFlags, strings.NewReader(gadgetManifests(t)+others), dir)).To(Succeed())
+	strategy := readGadgetVersion(t, dir).Spec["install"].(map[string]any)["spec"].(map[string]any)
+	g.Expect(yaml.Marshal(strategy["clusterPermissions"])).To(ContainSubstring("tokenreviews"), "the operator must get the rules, too")
+	var kinds []string
+	for _, content := range readFolder(t, dir) {
+		var object metav1.PartialObjectMetadata
+		if yaml.Unmarshal([]byte(content), &object) == nil {
+			kinds = append(kinds, object.Kind+" "+object.Name)
+		}
+	}
+	g.Expect(kinds).To(ContainElements("ServiceAccount manager", "ClusterRoleBinding tokens-of-others", "ClusterRole tokens"), "the binding needs its role, and its account is not the operator's")
 }
 
 func TestLabels(t *testing.T) {

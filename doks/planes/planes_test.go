@@ -65,6 +65,7 @@ func newLab(t *testing.T, dir string) *lab {
 	var err error
 	l.kwok, err = planes.Open(filepath.Join(dir, "my planes"), "", log)
 	l.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(func() { _ = l.kwok.Close() }) // for a test that fails before it closes it
 	options := doks.Options{Tokens: []string{"token"}, Planes: l.kwok, StateFile: filepath.Join(dir, "state.json")}
 	l.cloud, err = doks.New(options)
 	l.Expect(err).NotTo(HaveOccurred())
@@ -148,7 +149,7 @@ func (l *lab) nodesOf(client kubernetes.Interface, pool string) []corev1.Node {
 func TestTheLifeOfARealControlPlane(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
-	defer removeAll(t, dir)
+	t.Cleanup(func() { removeAll(t, dir) })
 	l := newLab(t, dir)
 	made, _, err := l.service.Create(l.ctx, &godo.KubernetesClusterCreateRequest{
 		Name: "demo", RegionSlug: "nyc1", VersionSlug: "latest",

@@ -41,8 +41,11 @@ func Check(ctx context.Context, o Operator) {
 	}
 	simulated := Kubectl(ctx, "get", "nodes", `--output=jsonpath={.items[*].metadata.annotations.kwok\.x-k8s\.io/node}`)
 	gomega.Expect(simulated).To(gomega.BeEmpty(), "the nodes of this cluster are simulated and run no container: these tests need real ones")
-	present := o.deployed(ctx) + Kubectl(ctx, "get", "namespace", o.Trial, "--ignore-not-found", "--output=name")
-	gomega.Expect(present).To(gomega.BeEmpty(), "the objects that these tests remove at the end must not exist when they begin: run `make undeploy`, and delete the namespace %s", o.Trial)
+	present := o.deployed(ctx)
+	for _, object := range []string{"namespace/" + o.Trial, "clusterrolebinding/" + o.metricsBinding()} {
+		present += Kubectl(ctx, "get", object, "--ignore-not-found", "--output=name")
+	}
+	gomega.Expect(present).To(gomega.BeEmpty(), "the objects that these tests remove at the end must not exist when they begin: run `make undeploy`, and delete the namespace %s and the ClusterRoleBinding %s", o.Trial, o.metricsBinding())
 }
 
 // deployed names the objects in the operator's manifests that exist in the cluster.
