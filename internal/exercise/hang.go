@@ -11,11 +11,11 @@ import (
 // frame matches a function in a goroutine's stack. Its groups are the file and the line.
 var frame = regexp.MustCompile(`(?m)^\S.*\([^\n]*\)\n\s+(/.+\.go):(\d+)`)
 
-// mostFrames is the maximum number of lines of a stack that a finding shows.
+// mostFrames is the maximum number of lines that a finding shows of a stack or of a panic's message.
 const mostFrames = 12
 
-// ended describes why tests timed out or panicked. It returns the first place in the learner's code, outside tests, on
-// a goroutine's stack, and a description with the top of that stack. If there is no such place, both are empty.
+// ended finds where tests timed out or panicked. It returns the first place in the learner's code, outside tests, on a
+// goroutine's stack, and a description with the top of that stack. If there is no such place, both are empty.
 func (c *Copy) ended(output string) (place, description string) {
 	blocks := strings.Split(output, "\n\n")
 	why := "it panics"
@@ -64,13 +64,13 @@ type call struct {
 	Line               int
 }
 
-// atWork matches the states of goroutines that are running, or that wait for something that may never happen. It doesn't
-// match those of an operator at rest, which waits for its queue.
+// atWork matches the states of goroutines that are running, or that wait for something that may never happen. It
+// doesn't match those of an operator at rest, which waits for its queue.
 var atWork = regexp.MustCompile(`^(running|runnable|sync\.(RW)?Mutex\.|select \(no cases\)|chan (send|receive) \(nil chan\))`)
 
-// stuck looks for a function of the learner's in which a goroutine was at work in most reports of a failed spec, and
-// in at least two. It returns a place in that function, and a description. If there is no such function, both are empty.
-// Fewer reports prove nothing: on a busy machine, even a goroutine that mostly sleeps is runnable in some of them.
+// stuck looks for a function of the learner's in which a goroutine was at work in most reports of a failed spec, and in
+// at least two. It returns a place in that function, and a description. If there is no such function, both are empty.
+// Fewer reports prove nothing: on a busy machine, even a goroutine that mostly sleeps is runnable in some reports.
 func (c *Copy) stuck(progress [][]progressReport) (place, description string) {
 	for _, reports := range progress {
 		seen := map[string]int{}
@@ -103,7 +103,7 @@ func (c *Copy) ownCall(goroutine goroutine) (call, bool) {
 	return call{}, false
 }
 
-// isOwn reports whether a file that a stack names contains the learner's code and is not a test.
+// isOwn reports whether a file that a stack names is in the copy and is not a test.
 func (c *Copy) isOwn(file string) bool {
 	rest, inside := strings.CutPrefix(file, c.Path+"/")
 	return inside && fs.ValidPath(rest) && !isTest(rest)

@@ -58,7 +58,8 @@ func TestAHangInASpecIsFound(t *testing.T) {
 	}
 }
 
-// TestATestIsRunAgainIfItsStackIsLost uses code whose first run prints the message that Go prints on a busy machine.
+// TestATestIsRunAgainIfItsStackIsLost uses code that hangs, except in its first run. That run ends with the text that
+// Go may print on a busy machine instead of a stack.
 func TestATestIsRunAgainIfItsStackIsLost(t *testing.T) {
 	shortTimeouts(t)
 	own := started(t)
@@ -68,7 +69,8 @@ func TestATestIsRunAgainIfItsStackIsLost(t *testing.T) {
 		"\t\tprintln(\"\tgoroutine running on other thread; stack unavailable\")\n\t\tos.Exit(2)\n\t}\n\tselect {}\n", "12")
 }
 
-// TestAHangIsFoundWhileASpecWaits uses a spec that waits for add with a time limit, as the specs of the test kit do.
+// TestAHangIsFoundWhileASpecWaits uses a spec that stops waiting for add after a time limit, as the test kit's specs
+// stop waiting for an operator.
 func TestAHangIsFoundWhileASpecWaits(t *testing.T) {
 	first, next := firstLook, nextLook
 	firstLook, nextLook = 200*time.Millisecond, 200*time.Millisecond
@@ -103,7 +105,7 @@ func TestAHangIsFoundWhileASpecWaits(t *testing.T) {
 
 func TestAGoroutineIsStuckIfItIsAtWorkInMostReportsOfASpec(t *testing.T) {
 	own := newToy(t).Copy(noMake)
-	// In a report, each word is the state of a goroutine in add.
+	// report returns a progress report with a goroutine in add for each of the states.
 	report := func(states ...string) progressReport {
 		var report progressReport
 		for _, state := range states {

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestTheMachineIsBlamed prints the errors of a failing machine while a finished step is checked. The step must stay
-// done.
+// TestTheMachineIsBlamed checks a step that is recorded as done, while go or a test prints an error that is the
+// machine's fault. The step must stay done.
 func TestTheMachineIsBlamed(t *testing.T) {
 	for name, test := range map[string]struct {
 		spoil  func(*testing.T, *Stage)
@@ -66,7 +66,8 @@ func TestTheMachineIsBlamed(t *testing.T) {
 	}
 }
 
-// fakeGo makes go print a text and fail if its first argument matches the pattern of a shell's case statement.
+// fakeGo returns a function that makes go print a text and fail if go's first argument matches the pattern. The pattern
+// is written as in a shell's case statement, with the closing parenthesis.
 func fakeGo(pattern, prints string) func(*testing.T, *Stage) {
 	return func(t *testing.T, _ *Stage) {
 		real, err := exec.LookPath("go")
@@ -82,8 +83,8 @@ func fakeGo(pattern, prints string) func(*testing.T, *Stage) {
 	}
 }
 
-// fullDiskVariable passes the path of a checkout to TestAFullDiskDestroysNothing when it runs in a process that can't
-// write files.
+// fullDiskVariable is the environment variable that passes the path of a checkout to TestAFullDiskDestroysNothing when
+// the test runs in a process that can't write files.
 const fullDiskVariable = "EXERCISE_FULL_DISK"
 
 // TestAFullDiskDestroysNothing runs itself again with file sizes limited to zero, which makes each write fail, as on a

@@ -36,7 +36,7 @@ func (c *Copy) wanted() (tree, error) {
 	return c.Form(next)
 }
 
-// nameMissing adds the names of the files that the copy lacks to a finding. Learners may name their Go files as they
+// nameMissing adds to a finding the names of the files that the copy lacks. Learners may name their Go files as they
 // like, so missing Go files count only if the check failed without a failed test: for example, because the program does
 // not compile or a generator fails.
 func (c *Copy) nameMissing(finding *Finding) error {
@@ -48,8 +48,8 @@ func (c *Copy) nameMissing(finding *Finding) error {
 	return err
 }
 
-// Restore adds the files that the copy lacks, in the form that they have at this point, and returns their names. It changes
-// no other files.
+// Restore adds the files that the copy lacks, in the form that they have at this point, and returns their names. It
+// changes no other files.
 func (c *Copy) Restore() ([]string, error) {
 	if err := c.Exists(); err != nil {
 		return nil, err

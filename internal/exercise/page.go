@@ -8,7 +8,8 @@ import (
 // pageBegin and pageEnd enclose what FillPage writes.
 const pageBegin, pageEnd = "<!-- the tests of the steps -->\n", "<!-- end of the tests of the steps -->"
 
-// FillPage fills a page with the tests of each stage: those that check its steps, and those that check none.
+// FillPage fills a page with the tests of each stage, except end-to-end tests: those that check its steps, and those
+// that check none.
 func FillPage(page string, stages []*Stage) (string, error) {
 	before, rest, found := strings.Cut(page, pageBegin)
 	_, after, ends := strings.Cut(rest, pageEnd)

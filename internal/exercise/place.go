@@ -18,8 +18,8 @@ import (
 // compilerLine matches a compiler message with a file and a line.
 var compilerLine = regexp.MustCompile(`(?m)^\s*(?:vet: )?(\S+\.go):(\d+):(?:\d+:)? .*$`)
 
-// compilerLines returns up to ten of the compiler's messages, without go's headings, or all of the output if it contains
-// no such message.
+// compilerLines returns up to ten of the compiler's messages, without go's headings, or all of the output if it
+// contains no such message.
 func compilerLines(output string) string {
 	var lines []string
 	for _, match := range compilerLine.FindAllString(output, 10) {
@@ -32,7 +32,7 @@ func compilerLines(output string) string {
 }
 
 // stepOfError returns the step and the place of the first compile error outside the tests. If there is no such error,
-// the place is "". In that case, and if the error belongs to no step, the step is the one that was checked.
+// the place is "". In that case, and if the error belongs to no step, it returns the given step.
 func (c *Copy) stepOfError(checked Step, output string) (Step, string) {
 	for _, match := range compilerLine.FindAllStringSubmatch(output, -1) {
 		path := filepath.Join(c.Path, match[1])
@@ -84,8 +84,8 @@ func (c *Copy) syntaxError(ctx context.Context) (*Finding, error) {
 	return finding, nil
 }
 
-// stepAt finds the declaration on a line of one of the copy's files. Of the steps that are done and the next one, it
-// returns the last that changes this declaration, or nil if there is none.
+// stepAt finds the declaration on a line of one of the copy's files. Of the steps up to and including the first that is
+// not done, it returns the last that changes this declaration, or nil if there is none.
 func (c *Copy) stepAt(name string, line int) (*Step, error) {
 	theirs, err := os.ReadFile(filepath.Join(c.Path, filepath.FromSlash(name)))
 	if err != nil {
@@ -127,7 +127,7 @@ func declaredAt(source []byte, line int) string {
 }
 
 // declaredInBroken returns the name of the declaration on a line of a file that can't be parsed, or "" if it is
-// unknown. If a declaration lacks its closing brace, the parser reports an error on the first line of the next one.
+// unknown. If a declaration lacks its closing brace, the error is often on the first line of the declaration below it.
 func declaredInBroken(source []byte, line int) string {
 	lines := strings.SplitAfter(string(source), "\n")
 	through := min(line, len(lines))
@@ -141,7 +141,7 @@ func declaredInBroken(source []byte, line int) string {
 			continue // a comment, or a line inside a declaration
 		}
 		name = ""
-		// The first line of a function or a type parses if an empty body is added.
+		// With an empty body, the first line of a function or a struct type usually parses.
 		for _, whole := range []string{text, text[:max(0, strings.LastIndex(text, "{"))] + "{}"} {
 			if begun, err := declarations([]byte("package p\n" + whole)); err == nil && len(begun) == 1 {
 				name = begun[0].name
@@ -151,8 +151,8 @@ func declaredInBroken(source []byte, line int) string {
 	return name
 }
 
-// declarationsOf returns the names of the declarations that a step changes, by file. It leaves out tests and other files that
-// learners need not write. A file that is not Go code has one empty name.
+// declarationsOf returns the names of the declarations that a step changes, by file. It leaves out tests and other
+// files that learners need not write. A file that is not Go code has one empty name.
 func (s *Stage) declarationsOf(at int) (map[string][]string, error) {
 	before, err := s.Form(at)
 	if err != nil {
@@ -179,7 +179,7 @@ func (s *Stage) declarationsOf(at int) (map[string][]string, error) {
 }
 
 // open returns where to start on a step: at the comment that names the step, or else in a file that is not there yet,
-// or else at the first declaration that the step changes, or else only the name of a file that it changes.
+// or else at the first declaration that the step changes, or else in a file that it changes, without a line.
 func (c *Copy) open(step Step) (string, error) {
 	at, err := c.index(step.ID)
 	if err != nil {

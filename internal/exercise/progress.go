@@ -15,8 +15,8 @@ import (
 )
 
 // progressFile returns the path of the file that records progress. For each step that is done, it has a line with the
-// stage's folder, the step's ID and the date. A line with the word "break" instead of an ID records a break in the copy. Its
-// other fields are the break's name, the date, and the folder with the original file.
+// stage's folder, the step's ID and the date. A line with the word "break" instead of an ID records a break in the
+// copy: the word is followed by the break's name, the date, and the folder with the original file.
 func (c *Copy) progressFile() string { return filepath.Join(c.work(), "progress.txt") }
 
 // progress returns the lines about this stage, split into fields.
@@ -64,7 +64,7 @@ func (c *Copy) changeProgress(change func(content string) string) (err error) {
 	return nil
 }
 
-// Done returns the IDs of the steps whose checks have passed.
+// Done returns the IDs of the steps that the progress file records as done.
 func (c *Copy) Done() ([]string, error) {
 	lines, err := c.progress()
 	var done []string

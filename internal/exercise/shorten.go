@@ -9,8 +9,8 @@ import (
 // longestLine and mostLines limit a test's message, because a library may print a whole object as a Go value.
 const longestLine, mostLines = 400, 40
 
-// shownError matches the first line that Gomega prints of an error. The error's message follows, and then its fields in
-// braces.
+// shownError matches the first line of what Gomega prints for an error that is a pointer. The error's message follows,
+// and then its fields in braces.
 var shownError = regexp.MustCompile(`^( *)<\*\S+ \| 0x[0-9a-f]+>:\s*$`)
 
 // withoutFields removes the fields of errors, and the empty lines before them.

@@ -10,7 +10,7 @@ import (
 )
 
 // foundField begins the line in a check's output that says what the check found. alsoField begins the lines that name
-// further failed tests.
+// the failed tests after the first.
 const foundField, alsoField = "  found   ", "also: "
 
 // shown returns what a step's check finds before the step is solved, as the chapter shows it. It looks between the
