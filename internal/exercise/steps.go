@@ -33,7 +33,7 @@ type Stage struct {
 	Steps []Step `json:"steps"`
 	// Breaks are the bugs that learners can put into a finished copy.
 	Breaks []Break `json:"breaks,omitempty"`
-	// Unstepped lists the tests that check no step.
+	// Unstepped lists the tests that check no step, except end-to-end tests, and says why.
 	Unstepped []Unstepped `json:"unstepped,omitempty"`
 	// Unbroken lists the behaviours of the test kit that have no break, and says why.
 	Unbroken map[string]string `json:"unbroken,omitempty"`

@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// tips explain what messages of the compiler, the API server and the test kit most likely mean in a half-written
-// operator. In means, $1 and $2 are what the groups of found match, such as the name of one of the learner's objects.
+// tips explain what error messages, such as those of the compiler, the API server and the test kit, most likely mean in
+// a learner's unfinished code. In means, $1 and $2 are what the groups of found match, such as the name of one of the
+// learner's objects.
 var tips = []struct {
 	found *regexp.Regexp
 	means string

@@ -22,8 +22,8 @@ import (
 	"example.com/operator-workshop/internal/repo"
 )
 
-// Fingerprint returns a hash of everything that the result of Verify depends on: the stage's files, what they depend on
-// outside the stage, and what the chapter shows of the checks.
+// Fingerprint returns a hash of everything that the result of Verify depends on: the stage's files, what the checks
+// depend on outside the stage, and what the chapter shows of the checks.
 func (s *Stage) Fingerprint(ctx context.Context) (string, error) {
 	outside, err := s.outside(ctx)
 	if err != nil {
@@ -162,7 +162,7 @@ func (c *Copy) stepFingerprint(outside string, at int) (string, error) {
 	}
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%s\n%q %+v\n", outside, step.Make, step.Checks)
-	// The copy also contains files that the generators wrote in earlier steps.
+	// Unlike the form before the step, the copy contains what generators wrote in earlier steps.
 	if err := hashFolder(sum, c.Path); err != nil {
 		return "", err
 	}
@@ -175,8 +175,8 @@ func (c *Copy) stepFingerprint(outside string, at int) (string, error) {
 	return hexOf(sum), nil
 }
 
-// verifiedFile returns the path of a file in the user's cache that exists once Verify has succeeded with the fingerprint
-// of a stage or a step.
+// verifiedFile returns the path of a file in the user's cache that exists once Verify has succeeded with the
+// fingerprint of a stage or a step.
 func (s *Stage) verifiedFile(fingerprint string) (string, error) {
 	cache, err := repo.CacheDir()
 	if err != nil {

@@ -55,9 +55,9 @@ func (s *Stage) startVerification(name string, solved []Step, makeTargets func(d
 	return tried, tried.Make(tried.Path, targets...)
 }
 
-// SolveBySection creates the learner's copy, which must not exist yet, solves its steps, and removes it at the end. Each
-// time all steps of a section of the chapter are solved, it calls play with that section and the section of the next
-// step, or "" after the last.
+// SolveBySection creates the learner's copy, which must not exist yet, solves its steps, and removes it at the end.
+// Each time all steps of a section of the chapter are solved, it calls play with that section and the section of the
+// next step, or "" after the last.
 func (c *Copy) SolveBySection(play func(solved, next string) error) (err error) {
 	if err := c.Start(); err != nil {
 		return err
@@ -84,11 +84,12 @@ func (c *Copy) SolveBySection(play func(solved, next string) error) (err error) 
 // and that the copy has all files of the form after this step except generated ones, with the same content. After the
 // last step, that form is the finished stage. Verify returns an error that names the steps for which any of this fails.
 // It doesn't repeat the checks of earlier steps, because the code of a step may be naive on purpose and break them
-// until the next step repairs it.
+// until a later step repairs it.
 //
 // If only is not empty, Verify verifies just the steps with these IDs, and merely solves those before and between them.
-// With remember, it also merely solves a step that it has verified in an earlier run, if nothing that the step depends on
-// has changed since. Several calls may run at the same time, even for one stage, if each begins with a different step.
+// With remember, it solves a step without checking it if an earlier run has verified the step, and nothing that the
+// verification depends on has changed since. Several calls may run at the same time, even for one stage, if each begins
+// with a different step.
 func (s *Stage) Verify(ctx context.Context, only []string, remember bool, makeTargets func(dir string, targets ...string) error, report func(step Step, failed, passed time.Duration, found string)) (err error) {
 	first, last := 0, len(s.Steps)-1
 	if len(only) > 0 {
@@ -200,8 +201,8 @@ func (c *Copy) pass(step Step) error {
 	return c.Make(c.Path, step.Make...)
 }
 
-// solveUnkept solves a step in a copy that no learner has written in, so it doesn't keep the old files. It doesn't run the
-// step's make targets.
+// solveUnkept solves a step in a copy that no learner has written in, so it doesn't keep the old files. It doesn't run
+// the step's make targets.
 func (c *Copy) solveUnkept(step Step) error {
 	_, kept, err := c.solveFiles(step.ID)
 	if err == nil && kept != "" {
@@ -210,11 +211,12 @@ func (c *Copy) solveUnkept(step Step) error {
 	return err
 }
 
-// notTried matches the test kit's message about a behaviour that it can't test because the operator lacks another one.
+// notTried matches the test kit's message about a behaviour that it could not try, for example because the operator
+// lacks a behaviour on which that one builds.
 var notTried = regexp.MustCompile(`(?m)^behaviour "[a-z-]+": not tried`)
 
-// intended returns what is wrong with the result of a step's check before the step is solved, or "" if the check fails as
-// it should.
+// intended returns what is wrong with the result of a check that should fail, because its step is not solved or because
+// the copy contains its break. If the check fails as it should, intended returns "".
 func intended(step Step, finding *Finding) string {
 	switch {
 	case finding == nil:

@@ -16,11 +16,11 @@ import (
 // settle is how long to wait for further changes after a change, because editors save a file in several steps.
 const settle = 100 * time.Millisecond
 
-// ErrRunning means that another process is already doing the same thing in the copy.
+// ErrRunning means that a command can't run, because another process is running it in the same copy.
 var ErrRunning = errors.New("use that one, or stop it first")
 
-// Lock keeps two processes from doing the same thing, such as check, in the copy at the same time. It fails with
-// ErrRunning if another process is already doing it.
+// Lock keeps two processes from running the same command, such as check, in the copy at the same time. It fails with
+// ErrRunning if another process is already running the command.
 func (c *Copy) Lock(what string) (unlock func() error, err error) {
 	if err := c.Exists(); err != nil {
 		return nil, err
@@ -36,8 +36,8 @@ func (c *Copy) Lock(what string) (unlock func() error, err error) {
 	return lock.Close, nil
 }
 
-// Changes sends a signal whenever files that a learner writes have changed, until ctx is done. It ignores tests, generated
-// files, and saves that change nothing.
+// Changes sends a signal whenever files that a learner writes have changed, until ctx is done. It ignores tests,
+// generated files, and saves that change nothing.
 func (c *Copy) Changes(ctx context.Context) (<-chan struct{}, error) {
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package greeting is the small operator that chapter 7 tests. It keeps a ConfigMap with a text for each Greeting:
+// Package greeting is the small operator that chapter 7 tests. For each Greeting, it keeps a ConfigMap with a text:
 //
 //	apiVersion: hello.example.com/v1
 //	kind: Greeting

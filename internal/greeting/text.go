@@ -11,7 +11,7 @@ import (
 // textKey is the ConfigMap's key for the text.
 const textKey = "text"
 
-// Text greets a name in a language, or in English if it doesn't know the language.
+// Text greets a person in a language, or in English if it doesn't know the language.
 func Text(name, language string) string {
 	hello := "Hello"
 	switch language {

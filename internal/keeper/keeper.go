@@ -1,8 +1,8 @@
 // Package keeper keeps the control plane of the exercises' checks running from one check to the next.
 //
-// A check that needs a control plane spends several seconds on starting it. So a background process, the keeper, outlives
-// the check, and owns the folder in which the check left its control plane. It removes both when no check has used them
-// for a while. If the keeper is killed, the folder's watchdog does that; see [controlplane.Scratch].
+// A check that needs a control plane spends several seconds on starting it. So a background process, the keeper,
+// outlives the check, and owns the folder in which the check left its control plane. It removes both when no check has
+// used them for a while. If the keeper is killed, the folder's watchdog does that; see [controlplane.Scratch].
 package keeper
 
 import (
@@ -32,7 +32,7 @@ const (
 	usedFile = "checks.lock"
 	// keeperFile is locked by the keeper. It contains the keeper's process ID and the path of its folder.
 	keeperFile = "checks.keeper"
-	// interval is the time between two looks at a lock.
+	// interval is the longest time between two of the keeper's looks at usedFile.
 	interval = time.Second
 	// poll is the interval between two tries to get a lock. limit bounds the wait until a keeper has ended.
 	poll, limit = 20 * time.Millisecond, 10 * time.Second
@@ -70,7 +70,7 @@ func Borrow(ctx context.Context, state string, command ...string) (folder string
 
 // Run makes a folder for control planes, and writes its path to ready. When no check has used them for the given time,
 // when ctx is done, or when the checkout has been deleted, Run removes the folder with its control planes, and returns.
-// It fails if another keeper is running.
+// It fails if another keeper of the checkout is running.
 func Run(ctx context.Context, state string, idle time.Duration, ready io.Writer) error {
 	kept := flock.New(filepath.Join(state, keeperFile))
 	first, err := kept.TryLock()
@@ -92,7 +92,7 @@ func Run(ctx context.Context, state string, idle time.Duration, ready io.Writer)
 	if err == nil {
 		err = wait(ctx, used, idle)
 	}
-	// Until the folder is gone, no check may borrow it, so unlock the file last.
+	// Until the folder is gone, no check may borrow it, so unlock usedFile last.
 	return errors.Join(err, end(), kept.Close(), used.Close())
 }
 

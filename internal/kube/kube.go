@@ -1,5 +1,5 @@
-// Package kube sends requests to an API server with package net/http. kubectl would need a process for each request, and
-// with client-go, the first build of the workshop's command would take five times as long.
+// Package kube uses package net/http to send requests to an API server. kubectl would need a process for each request,
+// and with client-go, the first build of the workshop's command would take five times as long.
 package kube
 
 import (
@@ -49,8 +49,9 @@ type kubeconfig struct {
 	} `json:"users"`
 }
 
-// Open reads a kubeconfig with one cluster, one user and their certificates, such as one written by the embedded cluster
-// or by kind. It fails for any other kubeconfig, for example one with a token or an exec plugin, which needs kubectl.
+// Open reads a kubeconfig with one cluster, one user and their certificates, such as one written by the embedded
+// cluster or by kind. It fails for any other kubeconfig, for example one with a token or an exec plugin, which needs
+// kubectl.
 func Open(path string) (*Client, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -79,8 +80,8 @@ func Open(path string) (*Client, error) {
 	return &Client{Server: cluster.Server, http: &http.Client{Transport: transport}}, nil
 }
 
-// Get sends a GET request, as a function of the type Get does. If the API server rejects the request, the error contains
-// the server's message or, if there is none, the status.
+// Get sends a GET request for a path of the API server, and returns the answer's body. If the API server rejects the
+// request, the error contains the server's message or, if there is none, the status.
 func (c *Client) Get(ctx context.Context, path string) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.Server+path, nil)
 	if err != nil {

@@ -1,9 +1,10 @@
-// Package leftover makes sure that only one play (a run of a chapter) uses a cluster at a time, and stops the programs
-// that a killed play left running.
+// Package leftover makes sure that only one play (a run of a chapter or of a stage's end-to-end test) uses a cluster at
+// a time, and stops the programs that a killed play left running.
 //
-// Every program that a play starts inherits an environment variable whose value is unique to the play. The value
-// identifies even a program that leaves its process group, as chapter 6's control planes do. If the player is killed,
-// a watchdog stops these programs. If the watchdog is killed, too, the next command of the workshop stops them.
+// The programs that a play starts, except those of clusters, inherit an environment variable whose value is unique to
+// the play. The value identifies even a program that leaves its process group, such as a daemon. If the player (the
+// process of the play) is killed, a watchdog stops the programs with that value. If the watchdog is killed, too, the
+// next command of the workshop stops them.
 package leftover
 
 import (
@@ -26,7 +27,7 @@ import (
 	"example.com/operator-workshop/internal/procgroup"
 )
 
-// Variable is set in the environment of every program that a play starts.
+// Variable is set in the environment of the programs that a play starts, except those of clusters.
 const Variable = "WORKSHOP_PLAY"
 
 const (
@@ -39,7 +40,7 @@ const (
 	ending = ".play.lock"
 )
 
-// Play is a run of a chapter that has exclusive use of a cluster.
+// Play is a run of a chapter, or of a stage's end-to-end test, that has exclusive use of a cluster.
 type Play struct {
 	lock  *flock.Flock
 	mark  string

@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// player begins a play, and runs the shell script in its second argument until the script ends.
+// player begins a play, and runs the shell script in the process's second argument until the script ends.
 func player() {
 	play, err := Begin(context.Background(), os.Args[1], "demo", strings.Fields(os.Args[3])...)
 	if err != nil {
@@ -104,7 +104,7 @@ func TestProgramsOfAKilledPlayerAreEnded(t *testing.T) {
 			g.Expect(player.Process.Kill()).To(Succeed())
 			_ = player.Wait()
 			g.Expect(Sweep(t.Context(), state)).To(Succeed())
-			// Sweep has killed it, but on a busy machine, a process may exist for a while after it has lost its
+			// Sweep has killed the program, but on a busy machine, a process may exist for a while after it has lost its
 			// environment.
 			g.Eventually(runs).WithArguments(pid).WithTimeout(time.Minute).Should(BeFalse())
 		})
