@@ -43,8 +43,8 @@ func (s *Stage) Fingerprint(ctx context.Context) (string, error) {
 }
 
 // outside returns a hash of what the checks depend on besides the stage's own files: the Go version, this package, the
-// requirements of the main module, the pinned tools, and the packages of this repository that the stage and its tests
-// import, without the tests of these packages.
+// requirements of the module in the checkout's root, the pinned tools, and the packages of this repository that the
+// stage and its tests import, without the tests of these packages.
 func (s *Stage) outside(ctx context.Context) (string, error) {
 	const sources = `{{if and .Module .Module.Main (not .ForTest)}}{{range .GoFiles}}{{$.Dir}}/{{.}}
 {{end}}{{range .EmbedFiles}}{{$.Dir}}/{{.}}
