@@ -90,7 +90,8 @@ func (l *auditLog) read() error {
 	}
 }
 
-// add adds the request that a line describes, unless an earlier line described it, as at the end of a watch.
+// add adds the request that a line describes. It ignores a line about a request that it has already added, such as the
+// line for the end of a watch.
 func (l *auditLog) add(line []byte) error {
 	var event auditEvent
 	if err := json.Unmarshal(line, &event); err != nil {
@@ -125,7 +126,8 @@ func (l *auditLog) between(from, to time.Time) []request {
 	return found
 }
 
-// watches reports whether a watch of a resource has begun since the given time. Refused watches don't count.
+// watches reports whether a watch of the given API resource has begun since the given time. Refused watches don't
+// count.
 func (l *auditLog) watches(group, resource string, since time.Time) bool {
 	for _, each := range l.requests {
 		if each.Verb == "watch" && each.Group == group && each.Resource == resource && each.Status < 300 && !each.received.Before(since) {

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// auditLines are lines as the API server writes them, without the fields that the test ignores. The watch occurs twice:
-// when it begins and when it ends.
+// auditLines are lines as the API server writes them, without some of the fields that auditEvent lacks. The watch has
+// two lines: one for its beginning and one for its end.
 const auditLines = `{"kind":"Event","level":"Metadata","auditID":"a","stage":"ResponseStarted","requestURI":"/apis/example.com/v1alpha1/foos?allowWatchBookmarks=true\u0026sendInitialEvents=true\u0026watch=true","verb":"watch","objectRef":{"resource":"foos","apiGroup":"example.com","apiVersion":"v1alpha1"},"responseStatus":{"metadata":{},"code":200},"requestReceivedTimestamp":"2026-11-21T10:00:01.000000Z","stageTimestamp":"2026-11-21T10:00:01.100000Z"}
 {"kind":"Event","level":"Metadata","auditID":"b","stage":"ResponseComplete","requestURI":"/apis/example.com/v1alpha1/namespaces/default/foos/load-1/status?force=true","verb":"patch","objectRef":{"resource":"foos","namespace":"default","name":"load-1","apiGroup":"example.com","apiVersion":"v1alpha1","subresource":"status"},"responseStatus":{"metadata":{},"code":409},"requestReceivedTimestamp":"2026-11-21T10:00:02.500000Z","stageTimestamp":"2026-11-21T10:00:02.600000Z"}
 {"kind":"Event","level":"Metadata","auditID":"c","stage":"ResponseComplete","requestURI":"/apis/example.com/v1alpha1?timeout=32s","verb":"get","responseStatus":{"metadata":{},"code":200},"requestReceivedTimestamp":"2026-11-21T10:00:03.000000Z"}

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// removeTimeout bounds how long the deletion of objects and everything that they own may take.
+	// removeTimeout bounds the wait until deleted objects and everything that they own are gone.
 	removeTimeout = 10 * time.Minute
 	// removeInterval is the time between two checks of whether the objects are gone.
 	removeInterval = time.Second
@@ -102,7 +102,7 @@ func asCreated(found *unstructured.Unstructured) *unstructured.Unstructured {
 	if len(annotations) > 0 {
 		made.SetAnnotations(annotations)
 	}
-	// The API server assigns a Service's addresses, unless the Service is headless.
+	// Leave it to the API server to assign a Service new addresses. A headless Service must keep the value None.
 	if address, _, _ := unstructured.NestedString(made.Object, "spec", "clusterIP"); address != "None" && made.GetKind() == "Service" {
 		unstructured.RemoveNestedField(made.Object, "spec", "clusterIP")
 		unstructured.RemoveNestedField(made.Object, "spec", "clusterIPs")

@@ -10,8 +10,9 @@ import (
 // with the operator, so that a control plane that gets slower affects the times with and without the operator equally.
 const baselineRuns = 2
 
-// compare creates the operator's children again, without the operator but with the same number of writers. At the end,
-// it starts the operator again, and creates the resources once more. Without children, it measures nothing.
+// compare measures how long the children take to converge without the operator. They are created by as many writers as
+// the resources were. At the end, it starts the operator again, and measures once more how long the resources take.
+// If there are no children, it measures nothing.
 func (m Measurement) compare(ctx context.Context, ground *ground, found *figures, children load) error {
 	if len(children.sets) == 0 {
 		m.note(found.resources, "the operator made no objects, so there is nothing to compare with")

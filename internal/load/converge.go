@@ -47,13 +47,13 @@ type convergence struct {
 	began, created time.Time
 	// begun is when the creation of each set began.
 	begun []time.Time
-	// converged has the time at which an object converged. For the other objects, missing says why they have not.
+	// converged has the time for each object that has converged; missing has the reason for each object that has not.
 	converged map[objectKey]time.Time
 	missing   map[objectKey]string
 	last      time.Time
 }
 
-// objectKey identifies an object of a load. All are in the same namespace.
+// objectKey identifies an object of a load. It needs no namespace, because all objects of a load are in the same one.
 type objectKey struct{ kind, name string }
 
 func keyOf(object *unstructured.Unstructured) objectKey {
@@ -144,7 +144,8 @@ func (c *convergence) follow(ctx context.Context, running *operator, seen <-chan
 	return nil
 }
 
-// take records an event and reports whether an object has now converged.
+// take records an event. It reports whether the event's object is part of the load and has now converged for the first
+// time.
 func (c *convergence) take(event watch.Event) bool {
 	object, ok := event.Object.(*unstructured.Unstructured)
 	if !ok || event.Type == watch.Bookmark {

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// gauge returns a resource of generation 2 with a status, which is given in YAML.
+// gauge returns a resource of generation 2. Its status is given in YAML, under the key status. With {}, it has none.
 func gauge(t *testing.T, status string) *unstructured.Unstructured {
 	t.Helper()
 	made := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "test.example.com/v1", "kind": "Gauge"}}

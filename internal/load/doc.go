@@ -2,10 +2,11 @@
 // many new resources take to converge, how many requests that takes, whether the
 // controller sends requests after that, and how much memory and processor time it uses.
 //
-// For each number of resources, package testcluster starts a new control plane.
-// The controller is the stage's program. It runs as a separate process, under a
-// service account with the stage's roles. Its requests are counted in the API
-// server's audit log, which misses no request and needs no change to the controller.
+// Package load can measure with several numbers of resources, such as 100 and 500. For each
+// of them, package testcluster starts a new control plane. The controller is the stage's
+// program. It runs as a separate process, under a service account with the stage's
+// roles. Its requests are counted in the API server's audit log, which misses no request and
+// needs no change to the controller.
 //
 // # What a stage provides
 //
@@ -45,14 +46,15 @@
 // time with the operator to the time of the baseline shows the operator's own cost.
 // The children are the objects that the operator created: all objects in the namespace
 // that have a resource as their controlling owner. They are created again without that
-// owner reference, and without most additions of the API server and controllers.
+// owner reference, without their status, and without what the API server adds to their metadata.
+// If the operator created no children, the phases baseline and last are left out.
 //
-// With and without the operator, the same number of writers creates the objects, without
-// client-side rate limits, and watches show when they have converged. The baseline has no
-// custom resources: a user without an operator would not make any, so the requests that write
-// them, their status and their events all count as the operator's cost. A control plane that has run for
-// a while is not as fast as a new one. So the time is measured four times, in the order operator, baseline,
-// baseline, operator, and the ratio is that of the means. Each measurement but the first begins when all
+// With the operator, ten writers create the resources; without it, ten writers create the children.
+// In both cases, the writers have no client-side rate limits, and watches show when the objects
+// that they created have converged. The baseline has no custom resources: a user without an
+// operator would not make any, so the requests that write them, their status and their events
+// all count as the operator's cost. A control plane that has run for a while is not as fast as
+// a new one. So the time is measured four times, in the order operator, baseline, baseline, operator, and the ratio is that of the means. Each measurement but the first begins when all
 // objects of the previous one are gone, pods included, and the control plane has rested for some seconds.
 //
 // A request belongs to the phase in which it reached the API server. Peak memory

@@ -38,7 +38,7 @@ const (
 	resourcesPerNode = 200
 )
 
-// ground is a separate control plane with the stage's CRDs and roles.
+// ground is the control plane for the measurement with one number of resources. It has the stage's CRDs and roles.
 type ground struct {
 	plan *plan
 	// program is the path of the controller.
@@ -139,8 +139,8 @@ func (g *ground) create(ctx context.Context, object client.Object) error {
 	return nil
 }
 
-// grant creates the service account and the stage's roles, and binds the roles to the account. Roles and their bindings
-// get the namespace of the resources.
+// grant creates the service account and the stage's roles, and binds the roles to the account. A Role and its
+// RoleBinding get the namespace of the resources. A ClusterRole gets a ClusterRoleBinding.
 func (g *ground) grant(ctx context.Context, stage string) error {
 	made := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account}}
 	if err := g.create(ctx, made); err != nil {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// firstLife measures a controller from the first resource to the end of the idle phase, and returns when that was.
+// firstLife measures a controller from the first resource to the end of the idle phase, and returns when that phase ended.
 func (m Measurement) firstLife(ctx context.Context, ground *ground, found *figures) (time.Time, error) {
 	running, err := ground.run(ctx, "first")
 	if err != nil {
@@ -90,8 +90,8 @@ func (m Measurement) secondLife(ctx context.Context, ground *ground, found *figu
 	return children, ground.remove(ctx, resources)
 }
 
-// settle waits until no request has come for a while, or until calmTimeout has passed. It returns the time at which the
-// wait ended.
+// settle waits for a period of restTime without a request from the controller. The period may not begin before since.
+// The wait ends calmTimeout after since at the latest. settle returns the time at which the wait ended.
 func (m Measurement) settle(ctx context.Context, ground *ground, running *operator, since time.Time) (time.Time, error) {
 	var now time.Time
 	err := running.wait(ctx, func() (bool, error) {

@@ -39,7 +39,7 @@ type Measurement struct {
 // figures are what was measured with one number of resources.
 type figures struct {
 	resources int
-	// created is how long it took to create all resources.
+	// created is how long it took to create all resources the first time.
 	created time.Duration
 	// with is how long all resources took to converge, the first and the last time. baseline is how long their children
 	// took without the operator.

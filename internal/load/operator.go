@@ -67,8 +67,8 @@ func startOperator(program, kubeconfig, log string, args []string) (*operator, e
 	return started, nil
 }
 
-// operatorEnvironment hides other clusters from the controller, and switches off webhooks, which package load does not
-// measure.
+// operatorEnvironment returns the controller's environment. It leaves out KUBECONFIG, which may name the learner's
+// cluster, and switches off webhooks, which package load does not measure.
 func operatorEnvironment(environment []string) []string {
 	kept := slices.DeleteFunc(slices.Clone(environment), func(setting string) bool {
 		return strings.HasPrefix(setting, "KUBECONFIG=")

@@ -18,7 +18,7 @@ const (
 	planFile = "config/bench/load.yaml"
 	// placeholder is replaced with the number of the resource.
 	placeholder = "NUMBER"
-	// namespace is the namespace of all objects that are created, except the cluster-scoped ones.
+	// namespace is the namespace of all objects that package load creates, except the cluster-scoped ones.
 	namespace = "default"
 )
 

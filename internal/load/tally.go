@@ -14,7 +14,7 @@ type tally struct {
 	// conflicts counts the requests that were answered with the status 409; refusals counts those that were answered with
 	// any other status from 400 on.
 	conflicts, refusals int
-	// kinds counts the requests by verb and resource, such as "patch foos.example.com/status".
+	// kinds counts the requests by kind, such as "patch foos.example.com/status". See traffic.Request.Kind.
 	kinds map[string]int
 }
 
