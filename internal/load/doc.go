@@ -54,7 +54,8 @@
 // that they created have converged. The baseline has no custom resources: a user without an
 // operator would not make any, so the requests that write them, their status and their events
 // all count as the operator's cost. A control plane that has run for a while is not as fast as
-// a new one. So the time is measured four times, in the order operator, baseline, baseline, operator, and the ratio is that of the means. Each measurement but the first begins when all
+// a new one. So the time is measured four times, in the order operator, baseline, baseline,
+// operator, and the ratio is that of the means. Each measurement but the first begins when all
 // objects of the previous one are gone, pods included, and the control plane has rested for some seconds.
 //
 // A request belongs to the phase in which it reached the API server. Peak memory

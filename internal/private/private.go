@@ -1,4 +1,4 @@
-// Package private writes files and folders that only their owner can read.
+// Package private creates files and folders that only their owner can access.
 package private
 
 import (
@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// WriteFile replaces a file atomically: a reader sees either the old content or the new.
+// WriteFile creates or replaces a file atomically: a reader never sees an incomplete file.
 func WriteFile(path string, content []byte) error {
 	partial := path + ".partial"
 	if err := os.WriteFile(partial, content, 0o600); err != nil {

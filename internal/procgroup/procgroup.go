@@ -1,13 +1,14 @@
-// Package procgroup runs programs in process groups of their own, and measures and ends whole groups.
+// Package procgroup runs programs in process groups of their own, and measures and ends whole groups. In its
+// documentation, "this process" is the process that uses the package, such as the workshop or a test.
 //
-// A program in the workshop's own group would get the terminal's Ctrl-C together with the workshop, and its children
-// might outlive it. If the program has a group of its own, the workshop can decide when to end it, send it a signal that
-// it handles, and also end its children. To the terminal, such a program is a background job, so it can't read from the
-// terminal.
+// A program in this process's group would get the terminal's Ctrl-C together with this process, and the program's
+// children might outlive it. If the program has a group of its own, this process can decide when to end it, send it a
+// signal that it handles, and also end its children. To the terminal, such a program is a background job, so it can't
+// read from the terminal.
 //
 // A group's ID is the process ID of its leader, which is the program itself.
 //
-// A program that must not outlive the workshop, even if the workshop is killed with SIGKILL, has a watchdog.
+// A program that must not outlive this process, even if this process is killed with SIGKILL, needs a watchdog.
 package procgroup
 
 import (
@@ -41,7 +42,7 @@ func Isolate(command *exec.Cmd) {
 
 // Run runs a command made by exec.CommandContext in a group of its own. When the context ends, Run sends the group
 // SIGINT, as Ctrl-C does, and kills the command if it is still running after the grace period. Once the command has
-// ended, Run kills the rest of the group: when Run returns, no process of the group is left.
+// ended, Run kills the rest of the group, so that no process of the group is still running when Run returns.
 func Run(command *exec.Cmd, grace time.Duration) error {
 	Isolate(command)
 	command.Cancel = func() error {
@@ -57,8 +58,8 @@ func Run(command *exec.Cmd, grace time.Duration) error {
 }
 
 // Watchdog starts a command that must act when this process ends for any reason. At that moment, the command's standard
-// input reaches its end. Until then, the command reads what this process writes to the leash. Closing the leash makes
-// the command act immediately. Always call the command's Wait.
+// input reaches its end. Until then, the command can read from it what this process writes to the leash. Closing the
+// leash makes the command act immediately. Always call the command's Wait.
 func Watchdog(command *exec.Cmd) (leash io.WriteCloser, err error) {
 	// The command gets a session of its own, so that neither Ctrl-C nor closing the terminal ends it.
 	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -114,7 +115,8 @@ func endsWithin(group int, limit time.Duration) bool {
 }
 
 // allDead reports whether every process of a group is a zombie: dead, but not reaped yet. In a container whose PID 1
-// reaps nothing, zombies stay forever. Without Linux's /proc, allDead returns false.
+// reaps nothing, an orphan that ends stays a zombie until the container stops. Without Linux's /proc, allDead returns
+// false.
 func allDead(group int) bool {
 	living, known := members(group)
 	return known && len(living) == 0

@@ -72,7 +72,7 @@ func TestEnd(t *testing.T) {
 func TestRun(t *testing.T) {
 	cases := map[string]struct {
 		script string
-		// interrupted ends the context when the script says "up".
+		// interrupted means that the test ends the context when the script prints "up".
 		interrupted bool
 		grace       time.Duration
 		says        string

@@ -1,4 +1,4 @@
-// Package quote formats command lines for messages.
+// Package quote quotes the arguments of commands, for messages and for shell scripts.
 package quote
 
 import "strings"

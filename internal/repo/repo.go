@@ -35,8 +35,8 @@ const marker = "cmd/workshop/main.go"
 
 var chapterName = regexp.MustCompile(`^([0-9]+)-.+\.md$`)
 
-// Find returns the checkout that contains dir. Find resolves symbolic links: a cluster's processes and files contain
-// the checkout's path, so it must always be the same.
+// Find returns the checkout that contains dir. Find resolves symbolic links: files and process arguments of a cluster
+// contain the checkout's path, so the path must always be the same.
 func Find(dir string) (Repo, error) {
 	start, err := filepath.Abs(dir)
 	if err == nil {

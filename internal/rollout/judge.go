@@ -17,13 +17,13 @@ type sight struct {
 	trouble string
 	// waiting says what a pod waits for and may still get, or "".
 	waiting string
-	// crashed is the container that the trouble is about, if it has run.
+	// crashed is the container that keeps exiting, if that is the trouble.
 	crashed container
 }
 
 type container struct{ pod, name string }
 
-// pullReasons lists reasons that kubelet gives for an image that it can't pull.
+// pullReasons lists reasons in the status of a container whose image kubelet can't get.
 var pullReasons = []string{"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "RegistryUnavailable"}
 
 // createReasons lists reasons in the status of a container that can't be created or started.

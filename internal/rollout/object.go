@@ -2,7 +2,7 @@ package rollout
 
 import "fmt"
 
-// object has the fields of a Deployment, a ReplicaSet or a pod that a rollout depends on, named as in the Kubernetes API.
+// object has the fields that this package reads of a Deployment, a ReplicaSet or a pod, named as in the Kubernetes API.
 type object struct {
 	Metadata struct {
 		Namespace, Name   string
@@ -57,8 +57,8 @@ func (o object) controller() string {
 	return ""
 }
 
-// revision returns the revision of a Deployment or ReplicaSet. It is the same for a Deployment and the ReplicaSet of its
-// current template.
+// revision returns the revision of a Deployment or ReplicaSet. A Deployment and the ReplicaSet of its current template
+// have the same revision.
 func (o object) revision() string { return o.Metadata.Annotations["deployment.kubernetes.io/revision"] }
 
 // condition returns the condition of this type, or an empty one.

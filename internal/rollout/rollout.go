@@ -1,5 +1,6 @@
-// Package rollout waits until a Deployment has replaced its pods. If one of the new pods can't start, for example because
-// its image is missing, the wait ends with an error within seconds instead of at the time limit.
+// Package rollout waits until all pods of a Deployment are new and ready. A pod is new if it is of the Deployment's
+// current template. If a new pod can't start, for example because its image is missing, the wait ends with an error
+// within seconds instead of at the time limit.
 package rollout
 
 import (
@@ -13,7 +14,7 @@ import (
 )
 
 const (
-	// interval is the time between two queries.
+	// interval is the time between two looks at the cluster.
 	interval = time.Second
 	// failureTimeout is how long a problem must last to count. A Secret may be created a moment after the pods, and
 	// kubelet retries after failures that may be temporary.

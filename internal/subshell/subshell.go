@@ -22,8 +22,9 @@ PROMPT_COMMAND="${PROMPT_COMMAND:+$PROMPT_COMMAND
 `
 
 // zshStart is a .zshenv, the first of a user's files that zsh reads. It restores ZDOTDIR, so that zsh then reads the
-// learner's own files. zsh calls the functions in precmd_functions before each prompt. With the options, it reads the
-// chapters' commands as bash does: [ and ! may be unquoted, variables are split into words, and # begins a comment.
+// learner's own files. zsh calls the functions in precmd_functions before each prompt. With the options that
+// workshop_options sets, zsh reads the chapters' commands as bash does: [ and ! may be unquoted, variables are split
+// into words, and # begins a comment.
 const zshStart = mark + `workshop_options() { setopt no_nomatch no_bang_hist sh_word_split interactive_comments; }
 %s
 [ ! -r "${ZDOTDIR:-$HOME}/.zshenv" ] || . "${ZDOTDIR:-$HOME}/.zshenv"
