@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// firstLife measures a controller from the first resource to the end of the idle phase, and returns when that phase ended.
+// firstLife measures a controller from the first resource to the end of the idle phase, and returns when that phase
+// ended.
 func (m Measurement) firstLife(ctx context.Context, ground *ground, found *figures) (time.Time, error) {
 	running, err := ground.run(ctx, "first")
 	if err != nil {
