@@ -141,8 +141,8 @@ func (r *Recorder) newEvent(regarding, related runtime.Object) (*eventsv1.Event,
 	}, nil
 }
 
-// write creates or counts the event, and retries after errors that may be temporary. If the namespace is being deleted,
-// write drops the event without an error.
+// write creates or counts the event, and retries after errors that may be temporary. An Event that can't be created
+// because its namespace is being deleted is dropped without an error.
 func (r *Recorder) write(ctx context.Context, event *eventsv1.Event) error {
 	worthRetrying := func(err error) bool { return ctx.Err() == nil && !isRefused(err) }
 	err := retry.OnError(eventBackoff, worthRetrying, func() error { return r.createOrCount(ctx, event) })

@@ -18,9 +18,10 @@ import (
 func TestThePromptHasAMark(t *testing.T) {
 	cases := map[string]struct {
 		shell string
-		// files are the learner's own, in a home directory.
+		// files are the learner's start-up files, by their paths below the home directory.
 		files map[string]string
-		// settings are additional variables in the learner's environment.
+		// settings are additional variables in the learner's environment. A value that begins with HOME/ is a
+		// path below the home directory.
 		settings []string
 		input    string
 		prompt   string
@@ -94,7 +95,7 @@ func TestThePromptHasAMark(t *testing.T) {
 	}
 }
 
-// expectPrivate expects that no other user can read or change what is in the folder.
+// expectPrivate expects the folder to have one entry, which nobody but its owner can read or change.
 func expectPrivate(g Gomega, folder string) {
 	entries, err := os.ReadDir(folder)
 	g.Expect(err).NotTo(HaveOccurred())

@@ -20,14 +20,14 @@ import (
 	"example.com/operator-workshop/internal/repo"
 )
 
-// goGrace is how long a go command may take to exit after Ctrl-C.
+// goGrace is how long a go command may take to exit after SIGINT.
 const goGrace = 5 * time.Second
 
-// Builder builds sets of tools for one checkout.
+// Builder builds sets of tools, and links them into bin/ in one folder.
 type Builder struct {
-	// Root is the root folder of the checkout.
+	// Root is the folder that gets bin/. For Prefetch, it must be the root of a checkout.
 	Root string
-	// Cache is the directory of finished tools, shared by all checkouts of a user.
+	// Cache is a directory that several builders may share. Finished tools are kept in its folder tools/.
 	Cache string
 	// Platform is the platform that the tools are built for.
 	Platform Platform
@@ -39,7 +39,7 @@ type Builder struct {
 // Host returns the platform that this program runs on.
 func Host() Platform { return Platform{OS: runtime.GOOS, Arch: runtime.GOARCH} }
 
-// bin returns the folder for the links to the tools: bin/, or bin/OS_ARCH for another platform.
+// bin returns the folder for the links to the tools: bin/, or bin/OS_ARCH if Platform is not [Host].
 func (b Builder) bin() string {
 	bin := filepath.Join(b.Root, "bin")
 	if b.Platform == Host() {
@@ -48,9 +48,9 @@ func (b Builder) bin() string {
 	return filepath.Join(bin, b.Platform.OS+"_"+b.Platform.Arch)
 }
 
-// Ensure makes every component of the set available in bin/, or in bin/OS_ARCH for another platform. It builds the
-// components that the cache lacks, and returns their number. Only one build of a set runs at a time. After an
-// interrupted build, only the unfinished components are built.
+// Ensure makes every component of the set available in bin/, or in bin/OS_ARCH if Platform is not [Host]. It builds the
+// components that the cache lacks, and returns their number. Builds into the same folder of the cache run one after the
+// other. After an interrupted build, only the unfinished components are built.
 func (b Builder) Ensure(ctx context.Context, set Set) (int, error) {
 	goVersion, err := goVersion(ctx, set.Dir)
 	if err != nil {
@@ -97,7 +97,8 @@ func missing(set Set, store string) []Component {
 	return todo
 }
 
-// lock prevents two builds of a set from running at the same time. It prints a line if it has to wait.
+// lock locks the file at path, so that only one build at a time writes to the folder of the cache to which the file
+// belongs. It prints a line if it has to wait.
 func (b Builder) lock(ctx context.Context, path string) (unlock func(), err error) {
 	lock := flock.New(path)
 	locked, err := lock.TryLock()

@@ -36,8 +36,9 @@ var causes = []struct {
 	},
 }
 
-// explain returns a one-line error for a failed go command, with advice if it knows the cause. It searches the
-// command's output or, if that is nil, the standard error that exec.Cmd.Output has captured.
+// explain returns a one-line error for a failed go command or a full disk, with advice if it knows the cause. It
+// searches the text of err, and the command's output or, if that is nil, the standard error that exec.Cmd.Output has
+// captured.
 func explain(err error, output []byte) error {
 	var exit *exec.ExitError
 	if errors.Is(err, exec.ErrNotFound) {

@@ -30,7 +30,7 @@ func (b Builder) Prefetch(ctx context.Context) error {
 	}
 	fmt.Fprintln(b.Out, "Downloading the modules that the stages and their tests need.")
 	for _, module := range modules {
-		// Outside the workspace, a module may need other versions.
+		// A module may need other versions outside the workspace than in it.
 		for _, workspace := range []string{"GOWORK=off", "GOWORK="} {
 			if err := download(ctx, module, workspace); err != nil {
 				return fmt.Errorf("download the modules of %s: %w", relative(b.Root, module), err)

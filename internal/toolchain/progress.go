@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// progress shows what is being built. On a terminal, the current line counts the seconds. Elsewhere, there is one line
-// for each component, written when the component is done or has failed.
+// progress shows the steps of a build: the download of the modules, and then each component. On a terminal, the current
+// line counts the seconds. Elsewhere, there is one line for each step, written when the step is done or has failed.
 type progress struct {
 	out      io.Writer
 	terminal bool
@@ -15,7 +15,7 @@ type progress struct {
 	start    time.Time
 }
 
-// run calls work and shows it as component number n.
+// run calls work and shows it as step number n.
 func (p *progress) run(n int, name string, work func() error) error {
 	began := time.Now()
 	stop := make(chan struct{})
@@ -64,7 +64,7 @@ func (p *progress) line(n int, name, state string, began time.Time) {
 	fmt.Fprintln(p.out, text)
 }
 
-// bar returns a bar that shows how many of the components are finished.
+// bar returns a bar that shows how many of the steps are finished.
 func bar(finished, total int, current bool) string {
 	if current {
 		finished++

@@ -1,9 +1,9 @@
 // Package toolchain builds the workshop's tools, including the control plane,
 // from the Go modules pinned under tools/, and links them into bin/.
 //
-// Finished tools are kept in the workshop's cache directory, under a key that depends on all inputs: the pinned
-// modules, the Go version, the platform and the linker flags. So another clone with the same pins uses the same tools
-// without building them, and a tool whose inputs have changed is built again.
+// Finished tools are kept in the workshop's cache directory, under a key that depends on their inputs: the pinned
+// modules, the Go version, the platform and the linker flags. So a second clone with the same inputs as the first uses
+// the first one's tools without building them, and once an input has changed, the tools are built again.
 package toolchain
 
 import (
@@ -156,7 +156,7 @@ func (s Set) linkerFlags() string {
 	return strings.Join(flags, " ")
 }
 
-// key returns the set's name with a hash of everything that affects its binaries.
+// key returns the set's name with a hash of the inputs that the package comment lists.
 func (s Set) key(goVersion string, platform Platform) (string, error) {
 	hash := sha256.New()
 	for _, name := range []string{"go.mod", "go.sum"} {
