@@ -23,7 +23,7 @@ const (
 )
 
 // Lease is the right to work, which only one replica has at a time. Without leader election, every replica has it. Leader
-// election needs the RBAC verbs get, create and update for Leases in its namespace.
+// election needs the RBAC verbs get, create and update for Leases in [LeaderElection].Namespace.
 type Lease struct {
 	lock    resourcelock.Interface
 	elector *leaderelection.LeaderElector

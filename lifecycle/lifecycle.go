@@ -2,8 +2,8 @@
 // connection to a cluster, leader election, Events, and servers for probes and metrics. In controller-runtime, the
 // manager does most of this.
 //
-// Stage 2 writes leader election and Events by hand, because they are its lesson,
-// and uses the rest. Stage 6 uses the whole package. The order of a run is:
+// Stage 2 has its own code for leader election and Events, because it teaches how
+// they work, and uses the rest. Stage 6 uses the whole package. The order of a run is:
 //
 //	lease, err := lifecycle.NewLease(kube, name, options.LeaderElection)
 //	defer lease.Release(ctx) // last, when nothing can write any more

@@ -21,7 +21,7 @@ type replacement struct {
 	Former, Written *apiextensionsv1.CustomResourceConversion
 }
 
-// conversion returns the setting that makes the API server send conversions to this process, at the path that
+// conversion returns the setting that makes the API server send conversion requests to this process, at the path that
 // controller-runtime serves.
 func (l *Local) conversion() *apiextensionsv1.CustomResourceConversion {
 	return &apiextensionsv1.CustomResourceConversion{
@@ -33,8 +33,9 @@ func (l *Local) conversion() *apiextensionsv1.CustomResourceConversion {
 	}
 }
 
-// takeConversion makes this process the CRD's converter, and records the former conversion. If another process wrote
-// that conversion, and perhaps was killed, takeConversion records the one that the other process had replaced.
+// takeConversion makes this process the CRD's converter, and records the former conversion. If the CRD's annotation
+// says that another process wrote the former conversion, takeConversion records the one that the other process had
+// replaced.
 func (l *Local) takeConversion(crd *apiextensionsv1.CustomResourceDefinition) error {
 	former := crd.Spec.Conversion
 	last, err := readReplacement(crd)

@@ -14,9 +14,9 @@ import (
 	"example.com/operator-workshop/localwebhook"
 )
 
-// A main.go as kubebuilder scaffolds it, with webhooks that work in `make run`. Use a Local only if a flag
-// asks for it: in a cluster, the webhook server reads its certificate from files, and the manifests register the
-// webhooks.
+// A shortened version of the main.go that kubebuilder scaffolds, with webhooks that work in `make run`. Use a Local
+// only if a flag asks for it: in a cluster, the webhook server reads its certificate from files, and the manifests
+// register the webhooks.
 func Example() {
 	if err := run(ctrl.SetupSignalHandler()); err != nil {
 		panic(err)

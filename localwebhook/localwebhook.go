@@ -1,5 +1,5 @@
-// Package localwebhook lets an API server call the webhooks of a manager outside its cluster, such as an operator that
-// `make run` or a debugger starts on your machine. It needs no cert-manager, no Service and no tunnel.
+// Package localwebhook lets an API server call the webhooks of a manager that runs outside the cluster, such as an
+// operator that `make run` or a debugger starts on your machine. It needs no cert-manager, no Service and no tunnel.
 //
 // In a cluster, the clientConfig of a webhook names a Service, and contains the CA of the webhook's certificate.
 // Instead of the Service, the clientConfig can name a URL. So [Local] makes a certificate in memory and, while the
@@ -61,12 +61,16 @@ func (l *Local) UseCertificate(config *tls.Config) {
 	config.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &l.certificate, nil }
 }
 
-// SetupWithManager makes the manager register webhooks when its webhook server listens, and report ready only after
-// that. With leader election, only the leader registers them and reports ready. Each configuration names a Service, as
-// controller-gen writes it, or is nil. SetupWithManager replaces the Services in it with URLs. If the cluster has a
-// configuration of the same name, for instance that of a deployed operator, the manager deletes it, and doesn't restore
-// it at the end. crds are the names of the CRDs whose versions the manager converts. At the end, the manager restores
-// their former conversion; if the process is killed, the next one does.
+// SetupWithManager makes the manager register webhooks when its webhook server listens, and report ready only once they
+// are registered. With leader election, only the leader registers them and reports ready.
+//
+// mutating and validating may be nil. Each of their webhooks must name a Service with a path, as in the manifests that
+// controller-gen writes; SetupWithManager replaces the Service with a URL. If the cluster already has a configuration
+// with the name of mutating or validating, for instance that of a deployed operator, the manager deletes it, and
+// doesn't restore it at the end.
+//
+// crds are the names of the CRDs whose versions the manager converts. At the end, the manager restores their former
+// conversion; if the process is killed, the next process that converts them does so at its own end.
 func (l *Local) SetupWithManager(mgr ctrl.Manager, mutating *admissionregistrationv1.MutatingWebhookConfiguration,
 	validating *admissionregistrationv1.ValidatingWebhookConfiguration, crds ...string) (err error) {
 	if mutating != nil {
@@ -103,8 +107,9 @@ func (l *Local) ready(*http.Request) error {
 	return nil
 }
 
-// run keeps the webhooks registered until ctx ends. Its deferred functions unregister them, even if run could register only
-// some. The manager stops its webhook server after that, so no request fails.
+// run keeps the webhooks registered until ctx ends. Its deferred functions unregister them, even if run could register
+// only some. The manager stops its webhook server only after that: the API server must not call webhooks that no longer
+// answer.
 func (l *Local) run(ctx context.Context) (err error) {
 	listening := func(context.Context) (bool, error) { return l.listening(nil) == nil, nil }
 	if wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, listening) != nil {

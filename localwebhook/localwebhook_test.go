@@ -278,7 +278,7 @@ func (p *process) conversion(g *WithT) *apiextensionsv1.CustomResourceConversion
 }
 
 // newAPIServer returns controller-runtime's fake client, and adds what it lacks: UIDs, and deletions that fail if the
-// UID is another one or the context has ended.
+// object does not have the UID that the request demands, or if the context has ended.
 func newAPIServer(known *runtime.Scheme, stored ...client.Object) client.WithWatch {
 	return fake.NewClientBuilder().WithScheme(known).WithObjects(stored...).WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {

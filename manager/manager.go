@@ -60,8 +60,8 @@ func (o *Options) ForManager(ctx context.Context, setup ctrl.Options) ctrl.Optio
 	return setup
 }
 
-// cachedNamespaces returns the namespaces to cache, or nil for all. The cache lists and watches only in these
-// namespaces, so a Role in each is enough.
+// cachedNamespaces returns the namespaces to cache, or nil for all. The cache lists and watches namespaced kinds only
+// in these namespaces, so a Role in each is enough for them.
 func (o *Options) cachedNamespaces() map[string]cache.Config {
 	if len(o.Namespaces) == 0 {
 		return nil

@@ -109,7 +109,7 @@ func TestForManagerOffersHTTP2ToWebhooksOnlyIfAllowed(t *testing.T) {
 	g.Expect(server.Options.TLSOpts).To(BeEmpty(), "the server itself must offer HTTP/2")
 }
 
-// protocolsAfter returns the protocols that a server still offers if it offered HTTP/2 before the changes.
+// protocolsAfter returns the protocols that a server offers after the changes if it offered only HTTP/2 before them.
 func protocolsAfter(changes []func(*tls.Config)) []string {
 	config := &tls.Config{NextProtos: []string{"h2"}}
 	for _, change := range changes {

@@ -55,10 +55,12 @@ type Options struct {
 type MetricsOptions struct {
 	// BindAddress is the address of the server. "0" switches it off.
 	BindAddress string
-	// Secure serves over TLS, and only to clients that the cluster authorizes to get the path /metrics.
+	// Secure means that the server uses TLS, and gives the metrics only to clients that the cluster authorizes to get
+	// the path /metrics.
 	Secure bool
-	// CertPath is the folder with the certificate CertName and its key KeyName. If CertPath is empty, the server makes
-	// a self-signed certificate, which no client can verify.
+	// CertPath is the folder with the certificate CertName and its key KeyName. If CertPath is empty, the server looks
+	// for them in k8s-metrics-server/serving-certs in the folder for temporary files. If they are not there, it makes a
+	// self-signed certificate, which no client can verify.
 	CertPath, CertName, KeyName string
 }
 
@@ -131,8 +133,9 @@ func FindCertificate(flagName, folder string, files ...string) error {
 	return nil
 }
 
-// CheckAddresses returns an error that names the flag to change if the process can't listen on an address, for instance
-// because it is already in use. The servers would notice that, too, but only after a page of logs.
+// CheckAddresses returns an error that names the flag to change if the process can't listen on the address of the
+// probes or of the metrics, for instance because it is already in use. The servers would notice that, too, but only
+// after a page of logs.
 func (o *Options) CheckAddresses() error {
 	servers := []struct{ flag, address string }{
 		{"--health-probe-bind-address", o.HealthProbeBindAddress}, {"--metrics-bind-address", o.Metrics.BindAddress},

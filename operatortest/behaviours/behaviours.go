@@ -9,7 +9,7 @@ import (
 	"example.com/operator-workshop/operatortest/internal/trial"
 )
 
-// behaviour is something that every operator must do.
+// behaviour is something that an operator must do, unless it is left out for that operator.
 type behaviour struct {
 	// name identifies the behaviour in specs and reports.
 	name string
@@ -22,7 +22,7 @@ type behaviour struct {
 	// after names the behaviour on which this one builds: if that fails, a failure of this one says nothing new.
 	// It is empty if this one builds on none.
 	after string
-	// alone means that no other trial may run in the test process at the same time.
+	// alone means that no other behaviour may be tried in the test process at the same time.
 	alone bool
 	check func(context.Context, *trial.Runner) error
 	// afterAll evaluates the trials of all behaviours that run in parallel, once these have ended. It is nil if only the
@@ -56,7 +56,7 @@ var behaviours = []behaviour{
 	shutdown,
 }
 
-// errNotTried means that a behaviour could not be tried: the operator lacks another one on which it builds, or the kit
+// errNotTried means that a behaviour counts as not tried: the operator lacks another one on which it builds, or the kit
 // has seen no log to search.
 var errNotTried = errors.New("not tried")
 
