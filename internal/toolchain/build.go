@@ -149,9 +149,9 @@ func (b Builder) compile(ctx context.Context, set Set, component Component, stor
 	return os.Rename(partial, target)
 }
 
-// goCommand runs go in a tools module, outside the workspace and without cgo. It ignores a platform that the caller's
-// environment sets. After a failure other than an interruption, the log contains go's standard error. After a success,
-// there is no log.
+// goCommand runs go in a tools module, outside the workspace and without cgo. It ignores GOOS, GOARCH and GOFLAGS in
+// this process's environment. After a failure other than an interruption, the log contains go's standard error. After
+// a success, there is no log.
 func (b Builder) goCommand(ctx context.Context, dir, log string, args ...string) error {
 	var output bytes.Buffer
 	command := exec.CommandContext(ctx, "go", args...)
