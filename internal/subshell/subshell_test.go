@@ -95,7 +95,7 @@ func TestThePromptHasAMark(t *testing.T) {
 	}
 }
 
-// expectPrivate expects the folder to have one entry, which nobody but its owner can read or change.
+// expectPrivate expects the folder to have one entry, which only its owner can read or change.
 func expectPrivate(g Gomega, folder string) {
 	entries, err := os.ReadDir(folder)
 	g.Expect(err).NotTo(HaveOccurred())

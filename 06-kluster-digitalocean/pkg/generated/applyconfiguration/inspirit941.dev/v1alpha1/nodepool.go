@@ -13,7 +13,7 @@ type NodePoolApplyConfiguration struct {
 	Name *string `json:"name,omitempty"`
 	// Size is the slug of the machines' size, such as "s-2vcpu-4gb". DigitalOcean can't change it.
 	Size *string `json:"size,omitempty"`
-	// Count is the number of machines. With autoscale, it is the initial number, and the cloud's autoscaler changes it.
+	// Count is the number of machines. With autoscale, it is only the initial number in a new pool.
 	Count *int32 `json:"count,omitempty"`
 	// Labels are applied to the nodes.
 	Labels map[string]string `json:"labels,omitempty"`
