@@ -45,12 +45,12 @@ var misoperation = behaviour{
 	},
 }
 
-// watchedLooks is how many times the kit checks a resource whose spec can't be met. A check is a request to the API
-// server and a pause, so an operator that retries without a pause is refused more often than the kit checks, however
-// slow the machine is. An operator with backoff is refused only a few times.
+// watchedLooks is roughly the number of times that the kit checks for retries while a spec can't be met. A check is a
+// request to the API server and a pause, so an operator that retries without a pause is refused more often than the kit
+// checks, however slow the machine is. An operator with backoff is refused only a few times.
 const watchedLooks = 60
 
-// childrenRefused creates the sample while a quota refuses each of its children, and then removes the quota.
+// childrenRefused creates the sample while a quota refuses each of its namespaced children, and then removes the quota.
 func childrenRefused(ctx context.Context, t *trial.Trial) error {
 	if len(t.NamespacedChildNames(nil)) == 0 {
 		t.NotTried = "nothing to refuse: no quota applies to cluster-scoped children"
@@ -77,8 +77,9 @@ func childrenRefused(ctx context.Context, t *trial.Trial) error {
 	return t.ConvergeTo(ctx, resource, wanted, "the operator to converge by its own retries once the quota is gone")
 }
 
-// renamedRefused returns an experiment that changes the names of children while a quota refuses the new ones, and then
-// removes the quota. In the end, the children with the old names must be gone.
+// renamedRefused returns an experiment that changes the spec so that children get new names, while a quota refuses new
+// objects of the children's kinds, and then removes the quota. In the end, the children with the old names must be
+// gone, except retained ones.
 func renamedRefused(change map[string]any) func(context.Context, *trial.Trial) error {
 	return func(ctx context.Context, t *trial.Trial) error {
 		wanted, err := t.Fresh(ctx, change)
@@ -106,7 +107,8 @@ func renamedRefused(change map[string]any) func(context.Context, *trial.Trial) e
 	}
 }
 
-// expectRefused expects a quota to block the operator, and the operator to report that and to retry with backoff.
+// expectRefused expects a quota to refuse a child, and the operator to report that the spec is not met, and to retry
+// only with backoff.
 func expectRefused(ctx context.Context, t *trial.Trial, operator *trial.Instance, resource *unstructured.Unstructured) error {
 	asked := func(context.Context) error {
 		refused, err := refusedChildren(t, operator)
@@ -175,7 +177,7 @@ func unmet(ctx context.Context, t *trial.Trial, operator *trial.Instance, resour
 
 // reports returns an error if the operator reports nowhere that a resource's spec is not met, unless
 // misoperation/report is left out. If Operator.Converged interprets the status, a status that still equals before
-// doesn't count. before is the status that the resource had when the wait for the report began.
+// doesn't count. before is the status that the kit had last read when it began to wait for the report.
 func reports(ctx context.Context, t *trial.Trial, resource *unstructured.Unstructured, before any) error {
 	now, _, _ := unstructured.NestedFieldNoCopy(resource.Object, "status")
 	byStatus := t.Unmet(ctx, resource)
@@ -203,8 +205,8 @@ func hasWarning(ctx context.Context, t *trial.Trial, namespace string, match fun
 	}), nil
 }
 
-// refusedChildren counts the writes to children that the API server refused as forbidden; the keys describe the writes.
-// Dry runs count, too.
+// refusedChildren counts the create, update and patch requests for objects of the children's kinds that the API server
+// refused as forbidden; the keys describe the requests. Dry runs count, too.
 func refusedChildren(t *trial.Trial, operator *trial.Instance) (map[string]int, error) {
 	ofChildren, err := t.RequestsFor(t.ChildKinds()...)
 	if err != nil {

@@ -40,7 +40,7 @@ func danglingReferences(ctx context.Context, runner *trial.Runner) ([]trial.Case
 }
 
 // impossibleSpecs returns trials in which the spec itself asks for pods that can't run. The cluster can't solve this
-// problem: the spec must be changed, and the operator must apply the change although its pods don't run.
+// problem: the spec must be changed, and the operator must apply the change although these pods don't run.
 func impossibleSpecs(ctx context.Context, runner *trial.Runner) ([]trial.Case, error) {
 	known, err := runner.Specs(ctx)
 	if err != nil {

@@ -33,7 +33,7 @@ const (
 // ownerLabel is the label with the gadget's UID on a second ConfigMap that should be deleted with the gadget.
 const ownerLabel = "test.example.com/gadget"
 
-// besideOperator describes the operators with a second ConfigMap.
+// besideOperator describes the operators in this file.
 func besideOperator(flaw mutation, operator operatortest.Operator) operatortest.Operator {
 	operator.Roles = []string{"testdata/gadget/role-beside.yaml"}
 	second := operatortest.Child{

@@ -28,7 +28,7 @@ const leaksAndMarks mutation = "leaves the ConfigMap with a former name behind, 
 const (
 	// insuredAnnotation is the annotation in which insureOnce records that the parcel is insured.
 	insuredAnnotation = "test.example.com/insured"
-	// startAnnotation is the annotation in which insureOnce records each start.
+	// startAnnotation is the annotation in which insureOnce records that the operator was started again.
 	startAnnotation = "test.example.com/start"
 )
 

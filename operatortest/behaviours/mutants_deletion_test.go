@@ -21,7 +21,8 @@ const (
 	resurrects  mutation = "adds its finalizer with an apply of the whole gadget"
 )
 
-// beforeCleanup does the work that precedes the removal of the parcel. It reports whether that removal is left out.
+// beforeCleanup does what some of the operators do before the parcel is removed. It reports whether that removal is
+// left out.
 func (r *gadgetReconciler) beforeCleanup(ctx context.Context, gadget *unstructured.Unstructured) (leftOut bool, err error) {
 	switch r.flaw {
 	case repairsLast:

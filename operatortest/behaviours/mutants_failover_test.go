@@ -14,7 +14,7 @@ const (
 	patchesStatus mutation = "patches its status without a resourceVersion, and reconciles a gadget only when its generation changes"
 )
 
-// losesLease is the reference operator, on a machine that is too busy for a Lease with a short duration.
+// losesLease behaves like the reference operator on a machine that is too busy for a Lease with a short duration.
 const losesLease mutation = "soon loses a Lease whose duration is short"
 
 // hasWritten reports whether it was called before for this generation of a gadget.

@@ -28,7 +28,7 @@ const makesTwo mutation = "creates two Secrets"
 // markAnnotation is the annotation that marksOnce writes.
 const markAnnotation = "test.example.com/mark"
 
-// secretPair describes the operators with two Secrets.
+// secretPair describes the operators makesTwo and triesSecondOnce.
 func secretPair(operator operatortest.Operator) operatortest.Operator {
 	operator.Roles = []string{"testdata/gadget/role-secrets.yaml"}
 	secret := operatortest.Child{Kind: corev1.SchemeGroupVersion.WithKind("Secret")}
@@ -65,7 +65,8 @@ func (r *gadgetReconciler) makeSecret(ctx context.Context, secret *corev1.Secret
 	return err
 }
 
-// markOnce adds the finalizer, and then patches the gadget a second time. It doesn't retry the second patch.
+// markOnce does what the reference operator does. Before the ConfigMap, it also adds an annotation to the gadget, with
+// a patch that it never retries.
 func (r *gadgetReconciler) markOnce(ctx context.Context, gadget *unstructured.Unstructured) error {
 	if err := r.begin(ctx, gadget); err != nil {
 		return err

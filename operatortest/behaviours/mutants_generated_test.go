@@ -15,8 +15,9 @@ import (
 	"example.com/operator-workshop/operatortest/internal/trial"
 )
 
-// generatesTwice looks for its ConfigMap in the cache. Undisturbed, it passes, even on a busy machine: it writes
-// nothing to the resource before it has seen its ConfigMap, so nothing but that ConfigMap makes it reconcile again.
+// generatesTwice looks for its ConfigMap in the cache. Undisturbed, it creates only one, even on a busy machine: it
+// writes nothing to the resource before it has seen its ConfigMap, so nothing but that ConfigMap makes it reconcile
+// again.
 const generatesTwice mutation = "gives its ConfigMap a generated name, and creates more until it sees the first"
 
 // Correct operators that resemble this one.

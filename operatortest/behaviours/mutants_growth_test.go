@@ -78,7 +78,8 @@ func newHoard(ctx context.Context, config *rest.Config) (*hoard, error) {
 }
 
 var _ = Describe("the test kit", func() {
-	// The kit can tell an operator's goroutines and watches from those of other operators, but not its memory.
+	// The kit can tell an operator's goroutines and watches from those of other operators, but not its memory, so
+	// keepsAll is tried while no other operator runs.
 	catches("grows",
 		mutant{growth, waitsForEver, "accumulate.func1 after every 2 rounds"},
 		mutant{growth, waitsForSecond, "accumulate.func2 after every 2 rounds"},
