@@ -29,7 +29,7 @@ var serverKind = gadgetKind.GroupVersion().WithKind("Server")
 type serverReconciler struct {
 	client.Client
 	// finishes makes the operator wait for the end of one rollout before it begins another. Such an operator never
-	// recovers from an image that can't be pulled.
+	// recovers from an image that doesn't exist, even if the spec is corrected.
 	finishes bool
 }
 

@@ -10,7 +10,7 @@ import (
 	"example.com/operator-workshop/operatortest/internal/trial"
 )
 
-// Flaws in how an operator changes lists that it shares with others.
+// Flaws in how an operator changes lists and maps that it shares with others.
 const (
 	assignsEnv   mutation = "replaces a container's whole list of variables"
 	ownsTemplate mutation = "replaces the whole pod template"

@@ -66,7 +66,8 @@ func misoperated(mutation mutation, operator operatortest.Operator) operatortest
 }
 
 // reportRefused reports that the API server refuses a child, and returns the error, so that the operator retries. Other
-// errors are only returned. In a terminating namespace, reportRefused reports nothing, and returns nil.
+// errors are only returned. If the API server refuses the child because the namespace is terminating, reportRefused
+// reports nothing, and returns nil. Some flaws change what reportRefused does.
 func (r *gadgetReconciler) reportRefused(ctx context.Context, gadget *unstructured.Unstructured, refused error) error {
 	if !apierrors.IsForbidden(refused) && !apierrors.IsInvalid(refused) || r.flaw == saysNothing {
 		return refused
@@ -164,8 +165,8 @@ var _ = Describe("the test kit", func() {
 	)
 })
 
-// catchesInTrial declares a spec that tries a broken operator in one trial. In the other trials, its retries, with
-// their backoff, take longer than the kit waits for a broken operator.
+// catchesInTrial declares a spec that tries a broken operator in one trial of misoperation. In the other trials, the
+// operator's retries, with their backoff, take longer than the kit waits for a broken operator.
 func catchesInTrial(flaw mutation, id, message string) {
 	pooledIt("catches an operator that "+string(flaw), func(ctx context.Context, g Gomega) {
 		runner, err := trial.NewRunner(ctx, mutant{flaw: flaw}.operator(), cluster)

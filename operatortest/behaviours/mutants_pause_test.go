@@ -13,7 +13,7 @@ import (
 	"example.com/operator-workshop/operatortest/internal/trial"
 )
 
-// maxPause is the reference operator's Operator.MaxPause: the minimum.
+// maxPause is the reference operator's Operator.MaxPause: the shortest one that the kit allows.
 const maxPause = 2 * time.Second
 
 // Correct operators that do nothing for a long time.
@@ -42,8 +42,8 @@ func pace(flaw mutation) controller.Options {
 	return controller.Options{RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry)}
 }
 
-// nextPoll returns the result of a reconcile without an error. Operators that poll look at the gadget again after an
-// interval; the others wait for an event.
+// nextPoll returns the result of a reconcile, which applies if the reconcile returns no error. Operators that poll look
+// at the gadget again after an interval; the others wait for an event.
 func nextPoll(flaw mutation) reconcile.Result {
 	switch flaw {
 	case pollsChildren, touchesAtPoll:

@@ -15,8 +15,9 @@ const (
 	sendsInvalid mutation = "sends what the API server refuses as invalid, and then something else"
 )
 
-// retryStale does what the reference operator does, but writes the status with a copy of the gadget from before the
-// finalizer was added, so the API server refuses the write. Each retry uses the same copy.
+// retryStale does what the reference operator does, but writes the status with the copy of the gadget that the
+// reconcile began with. If that reconcile has added the finalizer, the API server refuses the write and also its
+// retries, which use the same copy.
 func (r *gadgetReconciler) retryStale(ctx context.Context, gadget *unstructured.Unstructured) error {
 	old := gadget.DeepCopy()
 	if err := r.begin(ctx, gadget); err != nil {

@@ -81,10 +81,10 @@ var _ = It("an operator that claims to drain its queue, and does not, is caught"
 	expectReport(ctx, shutdown, operator, "expected the operator to finish what was in its queue when it was told to stop")
 })
 
-// leaveRunning runs in a goroutine for which the operator doesn't wait.
+// leaveRunning never returns. It runs in a goroutine for which the operator doesn't wait.
 func leaveRunning() { select {} }
 
-// runFlawed runs the reference operator with a flaw. It adds the flaws that concern the whole process.
+// runFlawed runs the reference operator, with or without a flaw. It adds the flaws that concern the whole process.
 func runFlawed(ctx context.Context, config *rest.Config, options operatortest.RunOptions, stock *warehouse, mutation mutation) error {
 	switch mutation {
 	case unheard:

@@ -42,7 +42,7 @@ const (
 	hostname = "gadgets.example.com"
 )
 
-// printed contains the names of the files to which flawed operators print, by namespace.
+// printed contains the names of the files to which printsSecret prints, by namespace.
 var printed sync.Map
 
 // confidingOperator describes the operators that keep a password.

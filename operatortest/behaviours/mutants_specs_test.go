@@ -14,7 +14,7 @@ import (
 	"example.com/operator-workshop/operatortest/report"
 )
 
-// Flaws that show when the spec changes.
+// Flaws that show when the spec changes or can't be met.
 const (
 	actsOnCreate  mutation = "never changes a ConfigMap that it has created"
 	ignoresColour mutation = "ignores the colour"

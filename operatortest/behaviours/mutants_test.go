@@ -54,13 +54,14 @@ func catches(kind string, operators ...mutant) {
 	inPool("catches every operator that "+kind, tries...)
 }
 
-// twin names a correct operator that resembles a broken one, and behaviours that the correct one has.
+// twin names an operator, and behaviours that it has. Nearly all of these operators are correct, and resemble broken
+// ones.
 type twin struct {
 	sound      mutation
 	behaviours []behaviour
 }
 
-// accepts declares a spec that tries twins, and fails if the kit finds a flaw in any of them.
+// accepts declares a spec that tries twins, and fails unless the kit finds that each of them has its behaviours.
 func accepts(kind string, operators ...twin) {
 	tries := make([]func(context.Context) error, len(operators))
 	for i, each := range operators {

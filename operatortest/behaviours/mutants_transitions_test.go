@@ -41,8 +41,8 @@ var _ = Describe("the test kit", func() {
 	)
 })
 
-// transit tries the transitions of an operator with a flaw. The random choices, and so the results, are the same in
-// each run.
+// transit tries the behaviour transitions on an operator with a flaw. The random choices, and so the results, are the
+// same in each run.
 func transit(ctx context.Context, mutation mutation) error {
 	operator := gadgetOperator(mutation)
 	operator.Seed = 4

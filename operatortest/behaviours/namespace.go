@@ -24,8 +24,8 @@ var namespaceDeletion = behaviour{
 	},
 }
 
-// deleteNamespace deletes the namespace, and then the children, usually before Kubernetes does. For an operator, this
-// is the hardest order; Kubernetes' own order can differ every time.
+// deleteNamespace deletes the namespace, and then the children, usually before Kubernetes deletes them or the resource.
+// For an operator, it is hardest if the children go before the resource; Kubernetes' own order can differ every time.
 func deleteNamespace(ctx context.Context, t *trial.Trial) error {
 	if err := t.GrantOutside(ctx); err != nil {
 		return err

@@ -199,7 +199,8 @@ func podSelector(object *unstructured.Unstructured) (labels.Selector, error) {
 	return labels.Nothing(), nil
 }
 
-// podLabels returns the labels of the pods that come from the object, or nil if none do.
+// podLabels returns the labels of the pods that come from the object, or nil if none do. For a Pod, it returns the
+// Pod's own labels.
 func podLabels(object *unstructured.Unstructured) labels.Set {
 	if object.GetKind() == "Pod" {
 		return object.GetLabels()

@@ -10,7 +10,7 @@ import (
 	"example.com/operator-workshop/operatortest/report"
 )
 
-// This operator's flaw shows in every lifecycle in which the ConfigMap's name changes, disturbed or not.
+// The flaw leaksRenamed shows in every lifecycle in which the ConfigMap's name changes, disturbed or not.
 var _ = pooledIt("a flaw in an undisturbed change is reported once", func(ctx context.Context, g Gomega) {
 	operator := gadgetOperator(leaksRenamed)
 	operator.Timeout, operator.Seed = catchTimeout, 4

@@ -19,7 +19,7 @@ import (
 )
 
 // placedOperator describes the operator needsSecret, with the trial's namespace in the sample, in the values and
-// patches, and in the names of the Secret that the sample refers to and of a prepared ClusterRole.
+// patches, and in the names of the objects that are prepared, among them a ClusterRole.
 func placedOperator() operatortest.Operator {
 	operator := gadgetOperator(needsSecret)
 	operator.Samples, operator.Sample = "", "testdata/gadget/placed.yaml"

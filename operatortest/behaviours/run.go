@@ -24,7 +24,8 @@ const schemaName = "schema"
 type Options struct {
 	// Only lists the names of the behaviours to try. If it is empty, all are tried.
 	Only []string
-	// Trial is the ID of the one trial to run, from a report. If it is empty, all trials run.
+	// Trial is the ID of the one trial to run, from a report, whatever Only lists. If Trial is empty, all trials of the
+	// selected behaviours run.
 	Trial string
 	// Progress is called with the result of each selected behaviour, in the order of Names. It may be nil.
 	Progress func(report.Behaviour)
@@ -186,8 +187,8 @@ func noTrial(id string) error {
 }
 
 // partsLeftOut returns the reasons for leaving out parts of a behaviour. The keys are the parts' names without the
-// behaviour and the slash. For "update", they include what is not changed because of Operator.Fixed and
-// Operator.Required.
+// behaviour and the slash. For "update", there are also keys for the changes that are not tried because of
+// Operator.Fixed, and for the removals that are not tried because of Operator.Required.
 func partsLeftOut(operator operatortest.Operator, b behaviour) map[string]string {
 	parts := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(operator.LeftOut)) {

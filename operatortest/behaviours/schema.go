@@ -171,8 +171,8 @@ func (c *schemaChecks) checkSample(ctx context.Context, file string) error {
 }
 
 // checkInvalidSample returns an error if the last object of the file is accepted, or refused for a reason that the file
-// doesn't name. The objects before it must be accepted. If one of them has the same kind and name, the last one changes
-// it: a file can show a change that must be refused.
+// doesn't name. The objects before it must be accepted. If the last object has the kind and name of an earlier one, it
+// changes that one: a file can show a change that must be refused.
 func (c *schemaChecks) checkInvalidSample(ctx context.Context, file string) error {
 	message, err := manifest.Refusal(file)
 	if err != nil {

@@ -45,7 +45,7 @@ var secrets = behaviour{
 func noRequest(traffic.Request) bool { return false }
 
 // undisclosed returns an error if a trial found the value of a Secret where it does not belong, or if there were values
-// to search for, but no log.
+// to search for, but no log, and secretsLog is not left out.
 func undisclosed(runner *trial.Runner) error {
 	found := runner.Disclosed()
 	if len(found) == 0 && runner.SawNoLog() && !runner.LeftOut(secretsLog) {

@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// sequences is how many sequences are tried; stepsPerSequence is how many specs each may visit.
+	// sequences is how many sequences are drawn; stepsPerSequence is how many specs each visits at most.
 	sequences, stepsPerSequence = 8, 4
 	// drawnSpecs is how many specs are drawn for the sequences, besides the sample's.
 	drawnSpecs = 5
@@ -60,7 +60,8 @@ func (j sequence) oneLine() string {
 // passes reports whether the kit sets the next spec without waiting until the operator has fulfilled this one.
 func (j sequence) passes(i int) bool { return j.hurried && i > 0 && i < len(j.specs)-1 }
 
-// search looks for a sequence of specs after which a resource's final state differs from a new resource's.
+// search looks for a sequence of specs after which a resource's final state differs from that of a new resource with
+// the last of these specs.
 type search struct {
 	*trial.Runner
 	known *specgen.Specs

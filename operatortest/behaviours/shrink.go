@@ -36,8 +36,9 @@ func (s *search) report(ctx context.Context, number int, failing sequence) error
 }
 
 // shrink makes rapid draw the same plan again, and simplify it while the sequence with the given number still fails. It
-// returns the simplest failing sequence that was found, which may be the given one. If the search gets stuck, shrink
-// searches once more with the highest limit: the machine may be busier than it was during the trials.
+// returns the simplest failing sequence that was found, which may be the given one. If the search gets stuck with a
+// limit below maxLimit, shrink searches once more with maxLimit: the machine may be busier than it was during the
+// trials.
 func (s *search) shrink(ctx context.Context, number int, failing sequence) sequence {
 	limit := maxLimit
 	if s.slowest > 0 {
@@ -50,7 +51,8 @@ func (s *search) shrink(ctx context.Context, number int, failing sequence) seque
 	return shortest
 }
 
-// shrinkWithin is shrink with one limit for each wait. It also reports whether the search got stuck.
+// shrinkWithin is like shrink, but searches only once, with the given limit for each wait. It also reports whether the
+// search got stuck.
 func (s *search) shrinkWithin(ctx context.Context, limit time.Duration, number int, failing sequence) (shortest sequence, stuck bool) {
 	shortest = failing
 	_ = s.Try(ctx, "a shorter sequence", func(ctx context.Context, t *trial.Trial) error { // an error in the cleanup is irrelevant here
@@ -75,8 +77,8 @@ type shrinker struct {
 	*search
 	trial *trial.Trial
 	limit time.Duration
-	// stuck means that a resource was not created, did not converge, or was not removed in time, or that the state
-	// could not be read. Then nothing more can be tried.
+	// stuck means that the final state of a new resource could not be determined, or that a resource was not removed in
+	// time. Then nothing more can be tried.
 	stuck bool
 }
 
