@@ -27,7 +27,7 @@ const (
 	claimsSuccess mutation = "says that an unmeetable spec is met"
 )
 
-// changeTimeout bounds each wait for an operator with a wrong description.
+// changeTimeout bounds each wait for an operator whose description is wrong about the spec.
 const changeTimeout = 3 * time.Second
 
 func isRefused(gadget *unstructured.Unstructured) bool {
