@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/operator-workshop/operatortest"
@@ -34,7 +35,7 @@ func podsRefused(ctx context.Context, t *trial.Trial) error {
 		if warned, err := hasWarning(ctx, t, t.Namespace, refused); warned || err != nil {
 			return err
 		}
-		return errors.Join(t.Get(ctx, resource), t.Met(resource), t.Complete(ctx, resource))
+		return isMet(ctx, t, resource)
 	})
 	if err != nil {
 		return err
@@ -50,6 +51,13 @@ func podsRefused(ctx context.Context, t *trial.Trial) error {
 		return err
 	}
 	return t.ConvergeTo(ctx, resource, wanted, "the operator to converge once the quota is gone")
+}
+
+// isMet returns an error unless the status says that the spec is met, and it is. It leaves the resource as it is, because
+// unmet compares a later status with the resource's.
+func isMet(ctx context.Context, t *trial.Trial, resource *unstructured.Unstructured) error {
+	now := resource.DeepCopy()
+	return errors.Join(t.Get(ctx, now), t.Met(now), t.Complete(ctx, now))
 }
 
 // podsHeld returns an experiment that creates the sample while its pods can't become ready. Unlike pods that a quota
@@ -77,7 +85,7 @@ func podsHeld(hold func(*trial.Trial, context.Context) (trial.Held, error), prob
 			if slices.ContainsFunc(pods.Items, func(pod corev1.Pod) bool { return held.Waits(&pod) }) {
 				return nil
 			}
-			return errors.Join(t.Get(ctx, resource), t.Met(resource), t.Complete(ctx, resource))
+			return isMet(ctx, t, resource)
 		})
 		if err != nil {
 			return err
