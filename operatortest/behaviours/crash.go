@@ -10,8 +10,8 @@ import (
 	"example.com/operator-workshop/operatortest/internal/trial"
 )
 
-// maxWrites bounds the writes of an operator in one lifecycle. An operator that makes more is assumed never
-// to come to rest.
+// maxWrites bounds the writes of an operator in one lifecycle, because each of them takes a trial. An operator that
+// makes more fails the behaviour.
 const maxWrites = 60
 
 var crash = behaviour{
@@ -48,7 +48,7 @@ var crash = behaviour{
 
 // crashAround kills one operator right before a write, and its successor right after the same write, in one trial.
 // Depending on timing, the operators may make other writes; then crashAround tries once more to cause the crash that
-// did not happen. It reports whether any operator was killed.
+// did not happen. If there is no error, it reports whether any operator was killed.
 func crashAround(ctx context.Context, runner *trial.Runner, life *lifecycle, target write, recorded []write) (struck bool, err error) {
 	alone := &crashPoint{target: target, recorded: recorded}
 	nameAlone := fmt.Sprintf("after %s", target)
@@ -58,7 +58,8 @@ func crashAround(ctx context.Context, runner *trial.Runner, life *lifecycle, tar
 	}
 	for range 2 {
 		before := &crashPoint{target: target, before: true, recorded: recorded}
-		// The first operator was killed before this write, so the target is its successor's first such write.
+		// The first operator is killed right before the target, so its successor's first write with that description is the
+		// target again.
 		after := &crashPoint{target: write{what: target.what, nth: 1}, recorded: recorded}
 		err := playCrashes(ctx, runner.Try, life, fmt.Sprintf("before %s, then after it", target), before, after)
 		if err != nil || after.struck() {

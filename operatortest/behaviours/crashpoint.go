@@ -11,7 +11,8 @@ import (
 	"example.com/operator-workshop/operatortest/traffic"
 )
 
-// write is one of an operator's writes in a lifecycle: to the API server, or outside Kubernetes.
+// write is one of an operator's writes in a trial: to the API server, not counting Events and Leases, or outside
+// Kubernetes.
 type write struct {
 	// what is the verb, the kind of resource and the object's name, such as "create configmaps settings", or the
 	// description of a call outside Kubernetes.
@@ -28,8 +29,9 @@ func (w write) String() string {
 	return fmt.Sprintf("%s #%d", w.what, w.nth)
 }
 
-// crashPoint records an operator's writes, and kills the operator at one of them: right before the write takes
-// effect, or right after. Without a target it only records.
+// crashPoint records an operator's writes, and recognises one of them, its target. If it is attached to the operator,
+// it also kills the operator there: right before the target takes effect, or right after. Without a target, it only
+// records.
 type crashPoint struct {
 	target write
 	before bool
@@ -56,7 +58,7 @@ func (p *crashPoint) attach(operators *supervisor, tap *traffic.Tap) {
 	}
 }
 
-// String describes the point: "before create configmaps settings".
+// String describes the point: "before create configmaps settings", or "after create configmaps settings".
 func (p *crashPoint) String() string {
 	if p.before {
 		return "before " + p.target.String()
@@ -89,7 +91,8 @@ func (p *crashPoint) hits(what string) bool {
 	return true
 }
 
-// wordsFor returns the verb, the kind and the name of a request, without the parts that differ every time.
+// wordsFor describes a request by its verb, its resource and its object's name, without the parts that differ from
+// trial to trial.
 func (p *crashPoint) wordsFor(request traffic.Request) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -104,7 +107,7 @@ func (p *crashPoint) wordsFor(request traffic.Request) string {
 	return strings.TrimSpace(request.Kind() + " " + name)
 }
 
-// normal returns a text with placeholders for the trial's namespace and for UIDs.
+// normal replaces the trial's namespace and all UIDs in a text with placeholders.
 func (p *crashPoint) normal(text string) string {
 	return state.WithoutUIDs(strings.ReplaceAll(text, p.namespace, "<namespace>"))
 }

@@ -57,7 +57,8 @@ func deleteWhileDown(ctx context.Context, t *trial.Trial) error {
 	return t.WaitGone(ctx, resource, "the operator was down when the resource was deleted, and came back")
 }
 
-// deleteDuringOutage deletes a resource while the external system can't be reached.
+// deleteDuringOutage deletes a resource while the external system can't be reached. Until the operator can clean up
+// there, the resource must stay.
 func deleteDuringOutage(ctx context.Context, t *trial.Trial) error {
 	resource := t.Resource(nil)
 	if _, err := t.Establish(ctx, t.Start(operatortest.RunOptions{}), resource); err != nil {
@@ -79,8 +80,8 @@ func deleteDuringOutage(ctx context.Context, t *trial.Trial) error {
 // foreignFinalizer is a finalizer that the operator doesn't know.
 const foreignFinalizer = "someone-else.example.com/finalizer"
 
-// deleteWhileHeld deletes a resource that also has someone else's finalizer. Once the operator has removed its own,
-// it must leave the resource alone.
+// deleteWhileHeld deletes a resource that has someone else's finalizer. Once the operator has cleaned up and has
+// removed its own finalizer, if it uses one, it must leave the resource alone.
 func deleteWhileHeld(ctx context.Context, t *trial.Trial) error {
 	resource := t.Resource(nil)
 	resource.SetFinalizers(append(resource.GetFinalizers(), foreignFinalizer))

@@ -30,9 +30,9 @@ const behaviourTimeout = 15 * time.Minute
 // The trials of "growth" and "shutdown" run alone. If Ginkgo's flags select specs by anything but labels, or run specs
 // in several processes, a behaviour's trials begin only with its spec.
 //
-// Two environment variables correspond to flags of "operatortest run". With OPERATORTEST_REPORT=DIR, DescribeOperator
-// writes report.json, junit.xml and report.html to a folder in DIR that has the name of the sample's kind, in lower
-// case. With OPERATORTEST_TRIAL=ID, it runs only the trial that has this ID in a report.
+// Two environment variables do what --report and --trial do for "operatortest run". With OPERATORTEST_REPORT=DIR,
+// DescribeOperator writes report.json, junit.xml and report.html to a folder in DIR that has the name of the sample's
+// kind, in lower case. With OPERATORTEST_TRIAL=ID, it runs only the trial that has this ID in a report.
 func DescribeOperator(operator operatortest.Operator, cluster *testcluster.Cluster) {
 	ginkgo.Describe("the operator", ginkgo.Ordered, ginkgo.ContinueOnFailure, func() {
 		var running *session
@@ -155,9 +155,9 @@ func newSession(ctx context.Context, runner *trial.Runner) *session {
 	return &session{runner: runner, ctx: ctx, cancel: cancel, results: map[string]chan error{}}
 }
 
-// startAll starts to try behaviours: the first one, which is the most informative, and then the others from the last to
-// the second. Many of the later ones take longer, or kill operators in the middle of a reconcile. Such a reconcile may
-// wait until its timeout for an answer that never comes; the earlier behaviours are tried in the meantime.
+// startAll starts to try behaviours: the first one, whose outcome is reported first, and then the others from the last
+// to the second. Many of the later ones take longer, or kill operators in the middle of a reconcile. Such a reconcile
+// may wait until its timeout for an answer that never comes; the earlier behaviours are tried in the meantime.
 func (s *session) startAll(list []behaviour) {
 	if len(list) > 0 {
 		s.start(list[0])
@@ -179,7 +179,7 @@ func (s *session) start(b behaviour) {
 }
 
 // result waits for the outcome of a behaviour, and notes whether it failed. A failed behaviour counts as not tried if
-// it builds on one that has failed before.
+// it builds on one that has failed or could not be tried.
 func (s *session) result(ctx context.Context, b behaviour) error {
 	err := s.wait(ctx, b)
 	if err == nil || ctx.Err() != nil {

@@ -56,15 +56,18 @@
 // remain in the test process have no effect on the cluster any more.
 //
 // The kit gives cluster-scoped resources names that contain the name of the trial's namespace; the names that the
-// operator gives to cluster-scoped children must contain it, too. The operator's lists and watches of cluster-scoped
-// custom resources select those of its trial.
+// operator gives to cluster-scoped children must contain it, too. If the operator's own custom resources are
+// cluster-scoped, or [operatortest.Operator.Prepare] creates cluster-scoped ones, the operator can list and watch only
+// those of its trial.
 //
 // Final states are compared as a whole: all resources and children of the trial, and what exists outside
 // Kubernetes. The comparison ignores the children's status, most of the metadata, what the API server generates for a
 // Service or a Job, the namespace's name, UIDs, the conditions' lastTransitionTime, and objects that a child controls.
-// [operatortest.Operator.Normalize] removes anything else that differs between runs.
-// The kit also reports a write outside the trial's namespace, and an object of any other kind, except Events and
-// Leases, that the operator created and didn't delete: declare its kind in [operatortest.Operator.Children].
+// Let [operatortest.Operator.Normalize] remove anything else that differs between two resources with the same spec.
+//
+// The kit also reports a write to an object that doesn't belong to the trial, and an object of an undeclared kind,
+// except an Event or a Lease, that the operator created and didn't delete: declare its kind in
+// [operatortest.Operator.Children].
 //
 // A panic is an error in every trial, even if the framework recovers from it, but not if the operator's own code does.
 // The kit searches the operator's log for panics and for the values of Secrets. If the operator runs as a process of
