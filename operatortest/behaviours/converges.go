@@ -43,8 +43,8 @@ var converges = behaviour{
 	},
 }
 
-// samplesOfKind returns the objects in Operator.Samples that are of the sample's kind, or an error if there are none. If
-// Operator.Samples is empty, it returns only the sample.
+// samplesOfKind returns the objects in Operator.Samples that are of the sample's kind, or an error if there are none.
+// If Operator.Samples is empty, it returns only the sample.
 func samplesOfKind(runner *trial.Runner) ([]*unstructured.Unstructured, error) {
 	if runner.Operator.Samples == "" {
 		return []*unstructured.Unstructured{runner.Resource(nil)}, nil

@@ -41,7 +41,7 @@ var failover = behaviour{
 	},
 }
 
-// cutOffFromLease blocks all requests of the leader election. The leader then exits on its own, or stops working.
+// cutOffFromLease blocks all requests of the leader election. The leader must then stop working, and may exit.
 func cutOffFromLease(leader *trial.Instance) error {
 	leader.Stopped = true // it is allowed to exit
 	leader.Tap.SetRule(func(request traffic.Request) traffic.Action {
@@ -54,7 +54,8 @@ func cutOffFromLease(leader *trial.Instance) error {
 }
 
 // tryElection starts a leader and runs an experiment with it. On a machine that stalls, the leader may lose its Lease
-// before the experiment takes it away. The experiment is then repeated with a leader that keeps the Lease for longer.
+// before the experiment kills it, stops it or cuts it off. The experiment is then repeated with a leader that has more
+// time to renew the Lease.
 func tryElection(ctx context.Context, runner *trial.Runner, name string, experiment func(context.Context, *trial.Trial, *trial.Instance) error) error {
 	lost := false
 	err := runner.Try(ctx, name, func(ctx context.Context, t *trial.Trial) error {
@@ -112,8 +113,8 @@ func tryFailover(ctx context.Context, t *trial.Trial, leader *trial.Instance, lo
 	return oneWriter(leader, second)
 }
 
-// takeOver keeps giving the replicas work until the second one does some. If the operator has no child to delete, there
-// is no such work, and the second replica has taken over when it has the Lease.
+// takeOver deletes a child, and deletes it again each time it has been recreated, until the second replica has written
+// something. If the sample has no declared child, takeOver only waits until the second replica has the Lease.
 func takeOver(ctx context.Context, t *trial.Trial, second *trial.Instance) error {
 	child := t.FirstChild()
 	return t.Within(ctx, t.Operator.Timeout, "the second replica to take over", func(ctx context.Context) error {
@@ -130,7 +131,8 @@ func takeOver(ctx context.Context, t *trial.Trial, second *trial.Instance) error
 	})
 }
 
-// leads returns an error if none of the replica's writes to the Lease has succeeded: only the holder writes to a Lease.
+// leads returns an error if none of the replica's writes to the Lease has succeeded: the first one that succeeds makes
+// the replica the Lease's holder.
 func leads(i *trial.Instance) error {
 	for _, request := range i.Tap.Requests() {
 		if request.IsLease() && request.IsWrite() && (request.Status == http.StatusOK || request.Status == http.StatusCreated) {

@@ -14,12 +14,13 @@ import (
 )
 
 // lateWrite is a write that is still in flight when the leader is killed, and that arrives after the leader's
-// successor has done other work. The Lease can't prevent that. So either the API server must refuse the write,
-// because of the resourceVersion in it, or the successor must repair what the write did.
+// successor has worked on the same resource. The Lease can't prevent that. So either the API server must refuse the
+// write, because of the resourceVersion in it, or the successor must repair what the write did.
 type lateWrite struct {
 	// what completes "a write …".
 	what string
-	// isOne reports whether a request is such a write; ofResources and ofChildren say what the request is about.
+	// isOne reports whether an update or a patch is such a write. ofResources means that it is for an object of the
+	// sample's kind, ofChildren that it is for an object of a child's kind.
 	isOne func(request traffic.Request, ofResources, ofChildren bool) bool
 }
 
@@ -48,8 +49,9 @@ func tryLateWrite(ctx context.Context, runner *trial.Runner, late lateWrite) err
 	})
 }
 
-// play changes the spec and delays a write that follows from the change. The successor carries out the change, too,
-// and then the spec is changed back. When the write arrives, it asks for a state that is no longer wanted.
+// play changes the spec, delays the leader's next write that isOne accepts, and kills the leader. The successor carries
+// out the change, and then the spec is changed back. When the delayed write arrives, it asks for a state that is no
+// longer wanted.
 func (w lateWrite) play(ctx context.Context, t *trial.Trial, leader *trial.Instance, change map[string]any, changed state.Snapshot) error {
 	resource := t.Resource(nil)
 	made, err := t.Establish(ctx, leader, resource)
@@ -124,7 +126,8 @@ func (w lateWrite) matcher(t *trial.Trial) (func(traffic.Request) bool, error) {
 	}, err
 }
 
-// waitBegun waits for the write, and reports whether it comes: the operator may also be done without one.
+// waitBegun waits until the leader makes the write to delay, and reports whether it does: it may also meet the changed
+// spec without such a write.
 func (w lateWrite) waitBegun(ctx context.Context, t *trial.Trial, leader *trial.Instance, delayed *delayedWrite) (begun bool, err error) {
 	var stillness trial.Stillness
 	resource := t.Resource(nil)

@@ -8,15 +8,15 @@ import (
 	"example.com/operator-workshop/operatortest/traffic"
 )
 
-// faultInjector makes requests fail, and counts them in each phase of a lifecycle.
+// faultInjector disturbs the operators of one trial with a fault.
 type faultInjector struct {
 	fault fault
 
 	mu   sync.Mutex
 	now  *phase
 	taps []*traffic.Tap
-	// injected is how many requests were disturbed. spared is how many more writes would have been disturbed without
-	// the limit laterFailures, in the phases that are over.
+	// injected is how many requests were disturbed. spared is how many writes passed only because of the limit
+	// laterFailures, in the phases that are over.
 	injected, spared int
 }
 
@@ -64,10 +64,11 @@ func (i *faultInjector) result() (disturbed bool, remark string) {
 // phase counts the requests in one phase of a lifecycle.
 type phase struct {
 	counts map[string]int
-	// failed contains the objects whose last write failed. The next write to such an object is probably a retry.
+	// failed and later have a key for each kind of write (see [traffic.Request.Kind]) to each object. failed says whether
+	// the last such write failed; the next one is then probably a retry.
 	failed map[string]bool
-	// later contains the objects for which a later write failed. spared is how many more writes would have failed
-	// without the limit laterFailures.
+	// later says whether such a write has failed that was not among the first failuresPerKind of its kind. spared is how
+	// many writes passed only because of the limit laterFailures.
 	later  map[string]bool
 	spared int
 }
@@ -83,9 +84,9 @@ func (p *phase) count(key string) int {
 }
 
 // fails reports whether a request must fail: the first read of each kind (see [traffic.Request.Kind]), the first
-// failuresPerKind writes of each kind, and then one later write to each object, for up to laterFailures objects. The
-// later write must not be the retry of a failed one. Of the Events, only the first fail: most are new objects, so the
-// later ones would soon use up laterFailures.
+// failuresPerKind writes of each kind, and then one later write of each kind to each object, but at most laterFailures
+// of these in all. A later write must not be the retry of a failed one. Of the writes to Events, only the first
+// failuresPerKind of each kind fail: most are to new objects, so later ones would soon use up laterFailures.
 func (p *phase) fails(request traffic.Request) bool {
 	nth := p.count(request.Kind())
 	if !request.IsWrite() {

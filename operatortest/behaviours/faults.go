@@ -19,10 +19,11 @@ import (
 
 const (
 	// failuresPerKind is how many of the first writes of each kind, such as "create configmaps", fail in each phase of a
-	// lifecycle. Of the reads, only the first of each kind fails, because informers wait longer before they retry.
+	// lifecycle. Of the reads, only the first of each kind fails, because an informer waits longer before a retry than an
+	// operator's work queue does.
 	failuresPerKind = 2
-	// laterFailures is how many more writes fail at most in each phase, each to a different object. The number is
-	// small, because an operator waits twice as long after each failure.
+	// laterFailures is how many more writes fail at most in each phase, no two of them of the same kind and to the same
+	// object. The number is small, because an operator's wait before a retry doubles with each failure.
 	laterFailures = 3
 	// maxRestarts bounds how often an operator may exit before its first write because a request that it needs fails.
 	// Kubernetes would restart it, and so does the kit.

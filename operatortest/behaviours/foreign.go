@@ -13,8 +13,9 @@ import (
 	"example.com/operator-workshop/operatortest/internal/trial"
 )
 
-// makeForeign creates someone else's object from a child's template. If owned is true, it also creates a ConfigMap that
-// controls the object.
+// makeForeign creates someone else's object with the name and the content of a child. The template is the child itself,
+// or what [trial.Trial.Template] made of it in another trial. If owned is true, makeForeign also creates a ConfigMap
+// that controls the object.
 func makeForeign(ctx context.Context, t *trial.Trial, template *unstructured.Unstructured, owned bool) (*unstructured.Unstructured, error) {
 	foreign, err := t.FromTemplate(template)
 	if err != nil {
@@ -41,8 +42,8 @@ func makeForeign(ctx context.Context, t *trial.Trial, template *unstructured.Uns
 	return foreign, nil
 }
 
-// untouched returns an error if the object has changed, or if the API server accepted an operator's request to change
-// or delete it. A refused request has harmed no one.
+// untouched returns an error if someone else's object was deleted or has changed, or if the operator sent a request to
+// change or delete it that the API server didn't refuse. A refused request has harmed no one.
 func untouched(ctx context.Context, t *trial.Trial, operator *trial.Instance, foreign *unstructured.Unstructured) error {
 	if err := unchanged(ctx, t, foreign); err != nil {
 		return err

@@ -138,7 +138,8 @@ var chaotic = map[mutation]func(*gadgetReconciler, context.Context, *unstructure
 }
 
 func (r *gadgetReconciler) nameAnew(ctx context.Context, gadget *unstructured.Unstructured) error {
-	// The cache might not show the operator's own annotation yet; then the operator would fail even without being killed.
+	// The cache might not show the operator's own annotation yet; then the operator would create a second ConfigMap even
+	// without being killed.
 	if err := r.live.Get(ctx, client.ObjectKeyFromObject(gadget), gadget); err != nil {
 		return client.IgnoreNotFound(err)
 	}
@@ -211,7 +212,7 @@ func (r *gadgetReconciler) orderAnew(ctx context.Context, gadget *unstructured.U
 	return r.keepConfigMap(ctx, gadget)
 }
 
-// order stores another parcel beside the existing ones.
+// order stores one more parcel for a gadget, even if the gadget has one already.
 func (w *warehouse) order(gadget *unstructured.Unstructured) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -259,8 +260,8 @@ func (r *gadgetReconciler) claimNewest(ctx context.Context, gadget *unstructured
 	return r.writeStatus(ctx, newest, "")
 }
 
-// patchConfigMap changes a ConfigMap of which the cache may show an old version. The API server then refuses the
-// change, unless the flaw is to leave out the resourceVersion.
+// patchConfigMap changes a ConfigMap. If the change is based on an old version, because the cache lags behind, the API
+// server refuses it, unless the request leaves out the resourceVersion because of a flaw.
 func (r *gadgetReconciler) patchConfigMap(ctx context.Context, changed, found *corev1.ConfigMap) error {
 	switch r.flaw {
 	case patchesByName, trustsMemory:

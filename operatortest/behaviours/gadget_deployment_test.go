@@ -17,7 +17,7 @@ import (
 	"example.com/operator-workshop/operatortest"
 )
 
-// deploymentKeeper describes the operators that also create a Deployment and undo changes to it.
+// deploymentKeeper describes the operators that create a Deployment besides the ConfigMap, and undo changes to it.
 func deploymentKeeper(operator operatortest.Operator) operatortest.Operator {
 	operator = deployingOperator(operator)
 	operator.Children[1].Drift = map[string]string{
@@ -33,7 +33,7 @@ func watchesDeployments(flaw mutation) bool {
 }
 
 // keepDeployment maintains a Deployment with the gadget's size in an environment variable, and then the ConfigMap. With
-// waitsForPods and waitsForSlowPods, it maintains the ConfigMap only while the Deployment is available.
+// waitsForPods or waitsForSlowPods, it maintains the ConfigMap only while the Deployment is available.
 func (r *gadgetReconciler) keepDeployment(ctx context.Context, gadget *unstructured.Unstructured) error {
 	if err := r.begin(ctx, gadget); err != nil {
 		return err

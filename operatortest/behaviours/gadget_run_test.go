@@ -151,8 +151,8 @@ type warehouse struct {
 	mu      sync.Mutex
 	parcels map[types.NamespacedName]string
 	closed  map[string]bool
-	// begin contains, by namespace, the function to call before each change there. That function returns the one to
-	// call after the change, or an error that prevents the change.
+	// begin contains, by namespace, the function to call before each change for a gadget in that namespace. The function
+	// returns the one to call after the change, or an error that prevents the change.
 	begin map[string]func(call string) (end func() error, err error)
 }
 
