@@ -21,7 +21,7 @@ import (
 // gadgetFinalizer keeps a deleted gadget until its parcel is gone from the warehouse.
 const gadgetFinalizer = "test.example.com/parcel"
 
-// drainTimeout bounds each reconcile, because the signal to stop doesn't cancel it.
+// drainTimeout bounds a reconcile that the signal to stop doesn't cancel.
 const drainTimeout = 10 * time.Second
 
 var gadgetKind = schema.GroupVersionKind{Group: "test.example.com", Version: "v1", Kind: "Gadget"}
@@ -51,7 +51,7 @@ func newGadget() *unstructured.Unstructured {
 // Reconcile implements reconcile.Reconciler.
 func (r *gadgetReconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	if r.flaw != givesUp {
-		// The manager cancels ctx when it stops. A call in progress must still finish.
+		// The manager cancels ctx when it stops. A reconcile in progress must still finish.
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
 		defer cancel()

@@ -148,8 +148,8 @@ func playRound(ctx context.Context, t *trial.Trial, pair []*unstructured.Unstruc
 	return nil
 }
 
-// grown returns an error if something grew in each block of rounds, by at least as much as a leak in each
-// round would add.
+// grown returns an error if something grew in each block of rounds, by at least as much as a leak in each round would
+// add. If memoryLeftOut is true, memory may grow.
 func grown(usages []trial.Usage, memoryLeftOut bool) error {
 	count := func(of func(trial.Usage) int64) (counts []int64) {
 		for _, usage := range usages {

@@ -13,8 +13,8 @@ import (
 const shownDepartures = 10
 
 // history checks what final states don't show: after a PersistentVolumeClaim is deleted and recreated, the final state
-// looks like any other, but the data is lost. It also checks the lifecycles that other behaviours, such as "crash" and
-// "faults", play. It plays one itself, too, so that the behaviour can be tried alone.
+// looks like any other, but the data is lost. The behaviour checks the lifecycles that other behaviours, such as
+// "crash" and "faults", play. It also plays one itself, so that it can be tried alone.
 var history = behaviour{
 	name:    "history",
 	promise: "takes no detour after a kill or failed requests: it deletes nothing only to create it again, and writes nothing back and forth",
@@ -39,7 +39,8 @@ var history = behaviour{
 	afterAll: direct,
 }
 
-// direct returns an error if more happened to children in a disturbed lifecycle than in the undisturbed one.
+// direct returns an error if children were created, or their fields went back to earlier values, more often in a
+// disturbed lifecycle than in the undisturbed one.
 func direct(runner *trial.Runner) error {
 	var reference trial.History
 	var disturbed []trial.Lived

@@ -37,8 +37,8 @@ var leastPrivilege = behaviour{
 	},
 }
 
-// useAllPermissions gives an operator all the work for which it may need permissions. It returns the permissions that
-// the operator needs although no request names them.
+// useAllPermissions starts an operator, and gives it work that should make it use all its permissions. It returns the
+// permissions that the operator needs although no request names them.
 func useAllPermissions(ctx context.Context, t *trial.Trial) (blocking []string, err error) {
 	operator := t.Start(operatortest.RunOptions{LeaderElection: t.LenientElection("first")})
 	resource := t.Resource(nil)
@@ -127,7 +127,7 @@ func disturbAll(ctx context.Context, t *trial.Trial) error {
 }
 
 // disturb patches a child of the trial's resource, or deletes the child if the patch is empty. It does nothing if the
-// resource has no such child.
+// resource should have no such child; if the child is missing, it returns an error.
 func disturb(ctx context.Context, t *trial.Trial, declared operatortest.Child, patch string) error {
 	resource := t.Resource(nil)
 	if err := t.Get(ctx, resource); err != nil {
