@@ -47,7 +47,7 @@ var crash = behaviour{
 }
 
 // crashAround kills one operator right before a write, and its successor right after the same write, in one trial.
-// Depending on timing, the operators may make other writes; then crashAround tries once more to cause the crash that
+// Depending on timing, an operator may never make that write; crashAround then tries once more to cause each crash that
 // did not happen. If there is no error, it reports whether any operator was killed.
 func crashAround(ctx context.Context, runner *trial.Runner, life *lifecycle, target write, recorded []write) (struck bool, err error) {
 	alone := &crashPoint{target: target, recorded: recorded}

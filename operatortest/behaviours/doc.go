@@ -56,9 +56,9 @@
 // remain in the test process have no effect on the cluster any more.
 //
 // The kit gives cluster-scoped resources names that contain the name of the trial's namespace; the names that the
-// operator gives to cluster-scoped children must contain it, too. If the operator's own custom resources are
-// cluster-scoped, or [operatortest.Operator.Prepare] creates cluster-scoped ones, the operator can list and watch only
-// those of its trial.
+// operator gives to cluster-scoped children must contain it, too. If the sample's kind is cluster-scoped, or
+// [operatortest.Operator.Prepare] creates cluster-scoped custom resources, the operator can list and watch only those
+// objects of these kinds that belong to its trial.
 //
 // Final states are compared as a whole: all resources and children of the trial, and what exists outside
 // Kubernetes. The comparison ignores the children's status, most of the metadata, what the API server generates for a

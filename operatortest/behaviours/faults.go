@@ -123,7 +123,8 @@ func cutWatches(request traffic.Request, now *phase) traffic.Action {
 	return traffic.Action{CutWatches: request.IsWrite() && now.count("write") == 1}
 }
 
-// expireWatches breaks the watches at the very first write, and makes the API server refuse to resume them.
+// expireWatches breaks the watches at the very first write. From then on, the first watch of each kind in each phase is
+// answered as if the API server could not resume it.
 func expireWatches() func(traffic.Request, *phase) traffic.Action {
 	cut := false
 	return func(request traffic.Request, now *phase) traffic.Action {
