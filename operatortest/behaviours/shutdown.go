@@ -28,12 +28,12 @@ var shutdown = behaviour{
 	},
 }
 
-// eventDelay is how much longer the kit holds Events than the first write, so that some are still in flight at the very
-// end.
+// eventDelay is how much longer the kit holds the operator's Events than its first write, so that an Event may still be
+// in flight when everything else is done.
 const eventDelay = 200 * time.Millisecond
 
 // keptAlive ignores the goroutines of connections. client-go shares its connections and keeps them for the next client;
-// the API server may open another one to webhooks that the suite serves.
+// the API server may open a new connection to webhooks that the suite serves.
 var keptAlive = []goleak.Option{
 	goleak.IgnoreAnyFunction("net/http.(*conn).serve"),
 	goleak.IgnoreAnyFunction("net/http.(*http2serverConn).readFrames"),
@@ -104,8 +104,8 @@ func tryShutdown(ctx context.Context, t *trial.Trial) error {
 	return nil
 }
 
-// mayLose reports whether the operator may exit without finishing a request: only one for an Event, and only if the
-// operator doesn't drain its queue.
+// mayLose reports whether the operator may leave a request unfinished, or send it after Run has returned: only a request
+// for an Event, and only if the operator doesn't drain its queue.
 func mayLose(t *trial.Trial, request traffic.Request) bool {
 	return request.IsEvent() && !t.Operator.Drains
 }

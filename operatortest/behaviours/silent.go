@@ -17,7 +17,7 @@ const (
 	// resync is how often informers pass all objects to the handlers again while an operator should be silent;
 	// client-go accepts no shorter period.
 	resync = time.Second
-	// watchedFor is how long the kit checks that an operator doesn't do something forbidden.
+	// watchedFor is how long the kit usually checks that an operator doesn't do something forbidden.
 	watchedFor = 800 * time.Millisecond
 )
 
@@ -36,7 +36,7 @@ var silent = behaviour{
 	},
 }
 
-// silentOnResyncs expects no change while informers repeat all objects.
+// silentOnResyncs expects no write while informers repeat all objects.
 func silentOnResyncs(ctx context.Context, t *trial.Trial) error {
 	operator := t.Start(operatortest.RunOptions{Resync: resync})
 	if _, err := t.Establish(ctx, operator, t.Resource(nil)); err != nil {
@@ -45,7 +45,8 @@ func silentOnResyncs(ctx context.Context, t *trial.Trial) error {
 	return expectSilence(ctx, t, operator, len(operator.Writes()), 2*resync+watchedFor/2, "informers repeat all objects every "+resync.String())
 }
 
-// silentOnNews expects no change after changes that don't concern the operator, or that were made before it started.
+// silentOnNews expects no write after changes that don't concern the operator, and none after a restart, when the
+// operator sees all objects for the first time.
 func silentOnNews(ctx context.Context, t *trial.Trial) error {
 	first := t.Start(operatortest.RunOptions{})
 	resource := t.Resource(nil)

@@ -25,7 +25,7 @@ import (
 // The three terms are from the paper on Sieve (OSDI 2022). Sieve produces an intermediate state differently: it restarts
 // the operator after a write, as the behaviour "crash" does.
 //
-// Only the operator's watches are held back. Its other reads from the API server are up to date.
+// Of the operator's reads from the API server, only the watches are held back. The others are up to date.
 var stale = behaviour{
 	name:    "stale",
 	promise: "does no harm while its caches are out of date, and recovers once they are current",
@@ -57,7 +57,7 @@ var stale = behaviour{
 // staleSetup contains what the cases of the behaviour have in common.
 type staleSetup struct {
 	made state.Snapshot
-	// change is a spec that keeps the children's names; changed is a fresh resource's final state with it.
+	// change is a spec that keeps the children's names; changed is a fresh resource's final state with that spec.
 	change  map[string]any
 	changed state.Snapshot
 	// hasChildren means that the sample has children; hasReplaceable means that at least one of the declared children is

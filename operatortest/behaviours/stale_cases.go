@@ -72,8 +72,8 @@ func (b *staleTrial) touchMade(ctx context.Context, wanted state.Snapshot) (stat
 	return wanted, nil
 }
 
-// childrenUnseen is an intermediate state: the children exist, and a reconcile for another reason finds none in the
-// cache. It catches children that are created twice.
+// childrenUnseen is an intermediate state: the children exist, and a reconcile after a write to the resource finds none
+// in the cache. It catches children that are created twice.
 func childrenUnseen(ctx context.Context, b *staleTrial) error {
 	b.operator = b.StartOn(b.tap, operatortest.RunOptions{})
 	if err := b.WaitSynced(ctx, b.operator); err != nil {

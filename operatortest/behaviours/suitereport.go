@@ -41,7 +41,7 @@ func (s *suiteReport) session(runner *trial.Runner) *session {
 	return newSession(ctx, runner)
 }
 
-// skips reports whether a trial of another behaviour was selected.
+// skips reports whether a trial of a behaviour other than b was selected.
 func (s *suiteReport) skips(b behaviour) bool { return s.Trial != "" && behaviourOf(s.Trial) != b.name }
 
 func (s *suiteReport) add(behaviour report.Behaviour) {

@@ -9,7 +9,7 @@ import (
 	"example.com/operator-workshop/operatortest/internal/trial"
 )
 
-// maxAlternatives is how many specs alternatives returns at most.
+// maxAlternatives is the largest number of specs that alternatives returns.
 const maxAlternatives = 3
 
 // undisturbedLife is a lifecycle that succeeds if nothing interferes, with the operator's writes in it.
@@ -63,8 +63,8 @@ func playUndisturbed(ctx context.Context, runner *trial.Runner, change map[strin
 }
 
 // changeInPlace returns a spec that keeps the children's names, and that the operator carries out if nothing
-// interferes. If the operator carries out no such spec, changeInPlace returns one that it doesn't carry out: the
-// behaviour that uses the spec then fails, too. The result is nil if no spec is known that keeps the names.
+// interferes. If it finds none, it returns one that the operator doesn't carry out, so the behaviour that uses the spec
+// fails. The result is nil if no spec is known that keeps the names.
 func changeInPlace(ctx context.Context, runner *trial.Runner) (map[string]any, error) {
 	found, err := runner.Once("change in place", func() (any, error) {
 		first, err := runner.OtherSpecInPlace(ctx)
