@@ -104,8 +104,8 @@ func tryShutdown(ctx context.Context, t *trial.Trial) error {
 	return nil
 }
 
-// mayLose reports whether the operator may leave a request unfinished, or send it after Run has returned: only a request
-// for an Event, and only if the operator doesn't drain its queue.
+// mayLose reports whether the operator may leave a request unfinished, or send it after Run has returned: only a
+// request for an Event, and only if the operator doesn't drain its queue.
 func mayLose(t *trial.Trial, request traffic.Request) bool {
 	return request.IsEvent() && !t.Operator.Drains
 }

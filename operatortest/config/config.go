@@ -39,29 +39,30 @@ type File struct {
 	Sample string `json:"sample"`
 	// Webhooks are files and folders with the operator's webhook configurations, as controller-gen writes them. During
 	// the trials, the kit runs one more operator, which serves the webhooks on port {{.WebhookPort}} of 127.0.0.1, with
-	// the certificate in {{.CertDir}}. If the command has these placeholders, that operator also converts objects whose
-	// definitions name a conversion webhook. That operator sees only a namespace of its own, in which there is nothing to
-	// reconcile. If its webhooks look up other objects, make the command start it without controllers where
-	// {{.WebhooksOnly}} is true: it may then read all namespaces.
+	// the certificate in {{.CertDir}}. That operator also converts objects whose definitions name a conversion webhook,
+	// even if Webhooks is empty, as long as Command or Env contains {{.WebhookPort}}. It sees only a namespace of its own,
+	// in which there is nothing to reconcile. If its webhooks look up other objects, make the command start it without
+	// controllers where {{.WebhooksOnly}} is true: it may then read all namespaces.
 	Webhooks []string `json:"webhooks,omitempty"`
 	// Roles are files with Roles and ClusterRoles, or folders with such files. The operator runs with these permissions and no
 	// others. Without Roles, it may do everything, and the "least-privilege" behaviour is left out.
 	Roles []string `json:"roles,omitempty"`
 
-	// Confine is for an operator that watches all namespaces and can't be restricted to one: the kit redirects its lists and
-	// watches of all namespaces to the trial's namespace.
+	// Confine is for an operator that watches all namespaces and can't be restricted to one: the kit redirects the
+	// operator's lists and watches of all namespaces to the trial's namespace.
 	Confine bool `json:"confine,omitempty"`
 	// AllNamespaces means that the operator watches all namespaces if {{.Namespace}} is empty. The "neighbours" behaviour
 	// then also tries resources of the same name in two namespaces. An operator with Confine doesn't need this.
 	AllNamespaces bool `json:"allNamespaces,omitempty"`
 	// Command is the program and its arguments, with the placeholders of [process.Values].
 	Command []string `json:"command"`
-	// LeaderElection lists further arguments, for trials with leader election.
+	// LeaderElection lists arguments that are added to Command in trials with leader election.
 	LeaderElection []string `json:"leaderElection,omitempty"`
-	// Resync lists further arguments, for trials in which informers must pass all objects to the handlers again every
-	// second. Without them, silent/resync is left out.
+	// Resync lists arguments that are added to Command in trials in which informers must pass all objects to the handlers
+	// again every second. Without them, silent/resync is left out.
 	Resync []string `json:"resync,omitempty"`
-	// Env lists further environment variables, as NAME=value, with the same placeholders.
+	// Env lists environment variables that are added to the inherited ones, as NAME=value, with the same placeholders as
+	// in Command.
 	Env []string `json:"env,omitempty"`
 	// Logs is the folder for what the operator prints, with a file for each start. If it is empty, --report keeps these
 	// files in logs/ in the report's folder.
@@ -69,8 +70,8 @@ type File struct {
 	// Grace is how long the operator may take to exit after SIGTERM, such as 10s. If it is empty, the limit is 30s.
 	Grace string `json:"grace,omitempty"`
 
-	// Prepare lists objects to create in a new namespace, such as a Secret that the sample refers to. The name of a
-	// cluster-scoped object must contain {{.Namespace}}, because trials run in parallel.
+	// Prepare lists objects that the kit creates for each trial in its namespace, such as a Secret that the sample refers
+	// to. The name of a cluster-scoped object must contain {{.Namespace}}, because trials run in parallel.
 	Prepare []map[string]any `json:"prepare,omitempty"`
 	// Condition is the type of the condition that is True while the resource is in its desired state. If it is empty,
 	// the type is Ready.
@@ -107,7 +108,7 @@ type File struct {
 	// LeftOut lists behaviours, and parts of behaviours such as collision/event, that don't fit the operator, each with
 	// the reason, which the report shows. [operatortest.Operator] lists the parts.
 	LeftOut map[string]string `json:"leftOut,omitempty"`
-	// Seed is the seed of random specs. If it is zero, the kit uses 1.
+	// Seed is the seed of the random specs that the "transitions" behaviour tries. If it is zero, the kit uses 1.
 	Seed int64 `json:"seed,omitempty"`
 	// MaxPause is the longest time, such as 5s, for which the operator may do nothing although it has something left to
 	// do: the interval at which it polls or requeues. If the operator pauses for longer than that, the kit may stop
@@ -304,8 +305,8 @@ func (c Child) child(sample *unstructured.Unstructured) (operatortest.Child, err
 	return made, err
 }
 
-// creator returns a function that creates the objects in a trial's namespace. The name of a cluster-scoped object must
-// contain the placeholder, because the trials run in parallel.
+// creator returns a function that creates the objects for a trial, in the trial's namespace unless they are
+// cluster-scoped. The name of a cluster-scoped object must contain {{.Namespace}}, because trials run in parallel.
 func creator(objects []map[string]any) func(context.Context, client.Client, string) error {
 	return func(ctx context.Context, writer client.Client, namespace string) error {
 		for _, object := range objects {

@@ -33,7 +33,7 @@ func words(run, text string) string {
 	})
 }
 
-// keys maps the names of the Go fields to the file's keys.
+// keys maps the names of the fields of File to the keys in operatortest.yaml.
 var keys = keysOf(reflect.TypeFor[File]())
 
 func keysOf(file reflect.Type) map[string]string {

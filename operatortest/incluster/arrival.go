@@ -72,8 +72,8 @@ func (o Operator) remove(ctx ginkgo.SpecContext) {
 	Kubectl(ctx, "delete", "clusterrolebinding", o.metricsBinding(), "--ignore-not-found")
 }
 
-// WaitUntilConverged returns when every resource of the specs is in its desired state. It fails the spec if one of the
-// conditions takes longer than 4 minutes.
+// WaitUntilConverged returns when all resources of the type o.Resources in the namespace o.Trial have the conditions in
+// o.Converged. It fails the spec if one of these conditions takes longer than 4 minutes.
 func (o Operator) WaitUntilConverged(ctx context.Context) {
 	ginkgo.GinkgoHelper()
 	for _, condition := range o.Converged {
@@ -144,7 +144,7 @@ func workers(ctx context.Context) []string {
 		`--output=go-template={{range .items}}{{$free := not .spec.unschedulable}}{{range .spec.taints}}{{$free = false}}{{end}}{{if $free}}{{.metadata.name}} {{end}}{{end}}`))
 }
 
-// distinct returns the nodes that have a pod.
+// distinct returns the nodes of the placed pods, each node once.
 func distinct(placed map[string]string) map[string]bool {
 	nodes := map[string]bool{}
 	for _, node := range placed {
