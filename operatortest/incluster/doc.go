@@ -16,7 +16,8 @@
 //	})
 //
 // The specs do what you would do: they run kubectl and the targets of the project's Makefile, and print most of these
-// commands. `make test-e2e` prepares a cluster, loads the image and meets the requirements of [Check].
+// commands. By default, `make test-e2e` creates a cluster, loads the image into it, and so meets the requirements of
+// [Check].
 //
 // # Behaviours
 //
