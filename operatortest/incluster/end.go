@@ -8,7 +8,8 @@ import (
 	"github.com/onsi/gomega"
 )
 
-// DescribeEnd defines the last specs: no container has been restarted, and undeploying leaves nothing behind.
+// DescribeEnd defines the specs that check that no container of the operator has been restarted, and that undeploying
+// leaves nothing behind.
 func DescribeEnd(o Operator) {
 	ginkgo.It("has run without a restart of any container", func(ctx ginkgo.SpecContext) {
 		restarts := Kubectl(ctx, "get", "pods", "--namespace="+o.Namespace,

@@ -37,8 +37,8 @@ func DescribeFailover(o Operator) {
 	}, ginkgo.SpecTimeout(2*Timeout))
 }
 
-// fails removes the leader in the given way, and waits until another replica has the Lease and recreates a child. Then
-// it checks that the Lease has changed hands only once.
+// fails removes the leader in the given way, waits until another replica has the Lease, and deletes a child, which that
+// replica must recreate. Then it checks that the Lease has changed hands only once.
 func (o Operator) fails(ctx ginkgo.SpecContext, what string, takeAway func(ctx context.Context, leader string) error) {
 	ginkgo.GinkgoHelper()
 	o.WaitForRollout(ctx)

@@ -10,13 +10,14 @@ type Operator struct {
 	// Namespace is where the operator runs, Deployment is the name of its Deployment, and Lease is the name of its
 	// Lease.
 	Namespace, Deployment, Lease string
-	// Manifests is the kustomization with everything that is deployed, such as config/default.
+	// Manifests is a kustomization with the objects that are deployed, such as config/default. It may omit objects
+	// in the operator's namespace.
 	Manifests string
-	// Variables are set for `make deploy` and `make undeploy`, as NAME=value.
+	// Variables are set for each target that [Operator.Make] runs, such as deploy, as NAME=value.
 	Variables []string
 	// Deployed is called once the operator is running, before the specs. It may be nil.
 	Deployed func(ctx context.Context)
-	// Metrics says where the operator serves its metrics over TLS. It is nil if the operator doesn't serve them.
+	// Metrics says where the operator serves its metrics over TLS. It is nil if the operator serves none over TLS.
 	Metrics *Metrics
 
 	// Resources is the name of the custom resources for kubectl, such as foos.
@@ -33,8 +34,8 @@ type Operator struct {
 	// Children are objects that the operator creates for the samples. After a failover, the first one also shows whether
 	// the operator works again.
 	Children []Child
-	// ManagedBy is the value of the label app.kubernetes.io/managed-by on everything that the operator creates,
-	// and ChildKinds are the kinds of these objects, as an argument of `kubectl get`.
+	// ManagedBy is the value of the label app.kubernetes.io/managed-by on the operator's children and on
+	// their pods, if they have any. ChildKinds are the kinds of the children and pods, as an argument of `kubectl get`.
 	ManagedBy, ChildKinds string
 	// Collision describes a resource whose child's name is taken. Nil leaves out the specs about this resource.
 	Collision *Collision
@@ -57,7 +58,8 @@ type Child struct {
 
 // Drift is a change that someone else makes to a child.
 type Drift struct {
-	// Patch is a JSON merge patch, and Field is the JSONPath, in braces, of the field that it changes.
+	// Patch is a JSON merge patch, and Field is the JSONPath, in braces, of a field that must have its old value
+	// afterwards: normally, the one that the patch changes.
 	Patch, Field string
 }
 
@@ -66,22 +68,23 @@ type Collision struct {
 	// Foreign contains the arguments of `kubectl create` for the object that takes the name, such as deployment taken
 	// --image=….
 	Foreign []string
-	// Child is the type and name of the operator's child, such as deployment/taken. The foreign object has the same
-	// type and name until it is deleted.
+	// Child is the type and name that the operator's child needs, such as deployment/taken. At first, the foreign
+	// object has them.
 	Child string
 	// Resource is the YAML of a resource that needs the name, and Name is its type and name, such as foo/taken.
 	Resource, Name string
-	// Condition is the type of the condition that is False during the conflict, with a message that names the child.
+	// Condition is the type of the condition that must be False during the conflict. The message of at least one
+	// condition must contain the child's name in double quotes.
 	Condition string
 }
 
 const (
-	// Timeout bounds each spec that waits for pods, except that the spec that drains a node has twice as long. Most of
-	// the time is for pulling images, and for starting and stopping pods.
+	// Timeout bounds each spec of this package that waits for pods, except that the one that drains a node has twice as
+	// long. Most of the time is for pulling images, and for starting and stopping pods.
 	Timeout = 5 * time.Minute
 	// commandTimeout bounds specs and commands that don't wait for a pod to start.
 	commandTimeout = time.Minute
 	pollInterval   = 500 * time.Millisecond
-	// leaderInterval is how often the Lease is read while a change is being timed.
+	// leaderInterval is how often the Lease is read while a failover is being timed.
 	leaderInterval = 100 * time.Millisecond
 )

@@ -16,7 +16,7 @@ import (
 	"github.com/onsi/ginkgo/v2"
 )
 
-// requestTimeout bounds a call of Forward, from the start of kubectl to the end of the function.
+// requestTimeout bounds a call of Forward, from the start of kubectl until the function passed to Forward returns.
 const requestTimeout = 30 * time.Second
 
 // forwarding matches the line in which kubectl prints the local address from which it forwards.

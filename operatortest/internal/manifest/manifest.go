@@ -23,8 +23,8 @@ const refusedPrefix = "# refused:"
 // kustomization is the file that describes a folder to kustomize. It is not an object.
 const kustomization = "kustomization.yaml"
 
-// Files lists the YAML files of a folder, except kustomize's. A folder without any is an error, because a suite
-// that checks no sample must not pass.
+// Files lists the YAML files of a folder, except kustomize's. A folder without any is an error: otherwise, for example,
+// a suite could pass without having checked any sample.
 func Files(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
