@@ -9,7 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// ChangesOf returns changes of an immutable field and of the fields inside it, as if that field were mutable.
+// ChangesOf returns specs that differ from the sample's in one field each: the immutable field with the given path, or
+// a field inside it.
 func (s *Specs) ChangesOf(path string) []Candidate {
 	free := *s
 	free.Immutable = slices.DeleteFunc(slices.Clone(s.Immutable), func(other string) bool { return other == path })
@@ -28,8 +29,8 @@ type Change struct {
 	position
 	group group
 	From  map[string]any
-	// Candidates are specs that differ from the original in this field, in the same way; one accepted candidate is
-	// enough.
+	// Candidates are specs that differ from From only in this field, all in the way that group says. It is enough if
+	// the API server accepts one of them.
 	Candidates []Candidate
 	// Effective means that at least one candidate must have a visible effect. It is set if the change is to another value
 	// or adds an entry to a list or map. A change that adds an object, or removes something, may have no effect.
@@ -46,7 +47,7 @@ type Candidate struct {
 // known.
 func (s *Specs) Other() map[string]any { return s.OtherThan(nil) }
 
-// OtherThan is like Other, but leaves the fields at some places as they are.
+// OtherThan is like Other, but keeps the fields at some places. Fields and entries inside these may still change.
 func (s *Specs) OtherThan(places []string) map[string]any {
 	spec, _ := s.Build(s.Base, func(choice Choice) int {
 		if slices.Contains(places, choice.Place) {
@@ -60,8 +61,9 @@ func (s *Specs) OtherThan(places []string) map[string]any {
 	return spec
 }
 
-// Changes returns the changes of the sample's fields, and of the fields in objects that can be added to it. Each
-// of them changes a single field. Changes also returns the paths of the fields for which no value is known.
+// Changes returns the changes of the sample's fields, and of the fields in objects that can be added to it. Each of
+// them changes a single field. Changes also returns the paths of the fields for which no value other than the current
+// one is known.
 func (s *Specs) Changes() (changes []Change, unknown []string) {
 	changes, unknown = s.changesBelow("", s.Base)
 	slices.Sort(unknown)

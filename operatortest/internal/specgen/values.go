@@ -77,8 +77,8 @@ func distinct(values []any) []any {
 	return result
 }
 
-// numbers returns the bounds that are near, and the neighbours of the current value. In place of a value that is not a
-// number, it takes the allowed number nearest to zero.
+// numbers returns the bounds that are near, and the neighbours of the current value. If the current value is
+// not a number, the allowed number nearest to zero takes its place.
 func numbers(schema *apiextensionsv1.JSONSchemaProps, current any) []any {
 	step := 1.0
 	if schema.MultipleOf != nil {
@@ -217,8 +217,8 @@ func (w *walk) exampleObject(at position, schema *apiextensionsv1.JSONSchemaProp
 }
 
 // newItem returns one more item for a list. An object is like the last item, or an example if there is none, except
-// that the first of the list's map keys, if it has any, gets a value that is not in use yet. If the items are no objects
-// with known fields, the new one is a value that the list doesn't contain.
+// that the first of the list's map keys, if it has any, gets a value that is not in use yet. If the schema declares no
+// fields for the items, the new one is a value that the list doesn't contain.
 func (w *walk) newItem(at position, schema *apiextensionsv1.JSONSchemaProps, list []any) (any, bool) {
 	items, inner := itemSchema(schema), at.item(len(list))
 	if items == nil {

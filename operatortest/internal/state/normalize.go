@@ -17,9 +17,9 @@ var anyUID = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
 // Normalizer removes from objects what differs between two namespaces with the same resources.
 type Normalizer struct {
-	// Resource is the kind whose status is compared: the operator doesn't write other objects' status.
+	// Resource is the kind whose status is compared: the operator doesn't write the status of objects of other kinds.
 	Resource schema.GroupVersionKind
-	// Further removes what else differs for this operator. It is nil if nothing else does.
+	// Further removes what else differs between the namespaces, such as random content. It is nil if nothing else does.
 	Further func(*unstructured.Unstructured)
 }
 
@@ -96,8 +96,8 @@ func DropGenerated(object *unstructured.Unstructured) {
 	}
 }
 
-// jobLabels identify a Job's pods. The API server adds them when a Job is created, and refuses a Job that has another
-// Job's.
+// jobLabels identify a Job's pods. Unless a Job sets manualSelector, the API server adds them when the Job is created,
+// and refuses a Job that has another Job's.
 var jobLabels = []string{"controller-uid", "batch.kubernetes.io/controller-uid", "job-name", "batch.kubernetes.io/job-name"}
 
 func dropJobLabels(job *unstructured.Unstructured) {

@@ -59,7 +59,7 @@ type appliedLeaf struct {
 }
 
 // applyForeign adds to a child, by server-side apply, what others add to lists and maps that they share with the
-// operator. The API server merges lists by the keys in the schema.
+// operator. The API server merges a list by the keys that its schema declares, if any.
 func (t *Trial) applyForeign(ctx context.Context, declared operatortest.Child, child *unstructured.Unstructured) error {
 	configurations := map[string]map[string]any{}
 	if usual := t.usuallyApplied(child); usual != nil {

@@ -64,7 +64,7 @@ func (t *Trial) checkBeside(ctx context.Context) error {
 	return errors.Join(t.beside.undeclared(ctx), t.beside.stays(ctx))
 }
 
-// clearBeside empties the second namespace, if there is one, as clear empties the first.
+// clearBeside cleans up after the second namespace, if there is one, as clear does after the first.
 func (t *Trial) clearBeside() error {
 	if t.beside == nil {
 		return nil
