@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Placeholder stands for the name of the trial's namespace in the texts that describe an operator: in samples,
+// Placeholder stands for the name of the trial's namespace in the texts that describe an operator, such as samples,
 // prepared objects, values of fields, and patches. Spaces inside the braces make no difference.
 const Placeholder = "{{.Namespace}}"
 
