@@ -43,14 +43,18 @@ func (o Operator) bringsBack(ctx context.Context, child string) {
 		"there must be a new %s: the operator has to watch its children, and needs the permission to create them", child)
 }
 
-// undoes changes a field of a child and waits until the field has its old value again.
+// undoes changes a field of a child and waits until the operator has undone that.
 func (o Operator) undoes(ctx context.Context, child string, drift Drift) {
 	ginkgo.GinkgoHelper()
 	before := Field(ctx, o.Trial, child, drift.Field)
-	patched := Kubectl(ctx, "patch", child, "--namespace="+o.Trial, "--type=merge", "--patch="+drift.Patch)
-	gomega.Expect(patched).NotTo(gomega.ContainSubstring("no change"), "the patch %s must change something", drift.Patch)
-	gomega.Eventually(Field).WithContext(ctx).WithArguments(o.Trial, child, drift.Field).Should(gomega.Equal(before),
-		"%s of %s must have its old value again: the operator has to compare every field that it sets", drift.Field, child)
+	patched := Kubectl(ctx, "patch", child, "--namespace="+o.Trial, "--type=merge", "--patch="+drift.Patch, "--output=jsonpath="+drift.Field)
+	gomega.Expect(patched).NotTo(gomega.Equal(before), "the patch %s must change %s", drift.Patch, drift.Field)
+	undone, wanted := gomega.Equal(before), "its old value again"
+	if drift.Renewed {
+		undone, wanted = gomega.Not(gomega.Equal(patched)), "a new value"
+	}
+	gomega.Eventually(Field).WithContext(ctx).WithArguments(o.Trial, child, drift.Field).Should(undone,
+		"%s of %s must have %s: the operator has to compare every field that it sets", drift.Field, child, wanted)
 }
 
 // uid returns the object's UID, or "" while there is no such object.

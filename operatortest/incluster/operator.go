@@ -58,9 +58,10 @@ type Child struct {
 
 // Drift is a change that someone else makes to a child.
 type Drift struct {
-	// Patch is a JSON merge patch, and Field is the JSONPath, in braces, of a field that must have its old value
-	// afterwards: normally, the one that the patch changes.
+	// Patch is a JSON merge patch, and Field is the JSONPath, in braces, of a field that it changes.
 	Patch, Field string
+	// Renewed means that the operator gives the field a new value, and not the old one.
+	Renewed bool
 }
 
 // Collision is a name conflict: another object already has the name that the operator needs for a child.

@@ -40,7 +40,7 @@ var kluster = incluster.Operator{
 		Name: "secret/full-kubeconfig",
 		Drift: map[string]incluster.Drift{
 			"one of our labels removed": {Patch: `{"metadata":{"labels":{"app.kubernetes.io/managed-by":null}}}`, Field: "{.metadata.labels}"},
-			"another kubeconfig":        {Patch: `{"data":{"kubeconfig":"c29tZWJvZHktZWxzZQ=="}}`, Field: "{.metadata.uid}"},
+			"another kubeconfig":        {Patch: `{"data":{"kubeconfig":"c29tZWJvZHktZWxzZQ=="}}`, Field: "{.data.kubeconfig}", Renewed: true},
 		},
 	}},
 	Collision: &incluster.Collision{
