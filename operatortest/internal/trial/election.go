@@ -6,7 +6,7 @@ import (
 	"example.com/operator-workshop/operatortest"
 )
 
-// The durations of leader election in trials: a fifth of controller-runtime's defaults.
+// The durations that Election sets are a fifth of controller-runtime's defaults.
 const (
 	leaseDuration = 3 * time.Second
 	renewDeadline = 2 * time.Second
@@ -21,8 +21,8 @@ func (t *Trial) Election(candidate string) *operatortest.LeaderElection {
 	}
 }
 
-// LenientElection returns the options for a candidate that must not lose the Lease by accident: its timeouts are
-// longer, so that it keeps the Lease even if the machine stalls briefly.
+// LenientElection returns the options for a candidate that must not lose the Lease by accident: its timeouts are longer
+// than those of Election, so that it keeps the Lease even if the machine stalls briefly.
 func (t *Trial) LenientElection(candidate string) *operatortest.LeaderElection {
 	election := t.Election(candidate)
 	election.LeaseDuration, election.RenewDeadline = 5*leaseDuration, 5*renewDeadline

@@ -15,7 +15,7 @@ const logLines = 30
 
 // failure is the error of a trial, with the requests and the last log lines of its operators.
 type failure struct {
-	// id is the trial's ID, with which it can be run again.
+	// id is the trial's ID, as in its Record.
 	id    string
 	cause error
 	logs  [][]traffic.Request
@@ -23,7 +23,8 @@ type failure struct {
 	said []string
 }
 
-// Brief returns the error of a trial without the operators' requests and logs.
+// Brief returns an error's text. For the error of a trial, it leaves out the requests and log lines that failure.Error
+// adds.
 func Brief(err error) string {
 	if failed, ok := errors.AsType[*failure](err); ok {
 		return failed.cause.Error()
@@ -49,7 +50,7 @@ func Forbidden(err error) []string {
 	return refused
 }
 
-// Unwrap returns the error of the trial without the operators' requests and logs.
+// Unwrap returns the trial's error without the requests and log lines that Error adds.
 func (f *failure) Unwrap() error { return f.cause }
 
 func (f *failure) Error() string {

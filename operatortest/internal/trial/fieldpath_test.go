@@ -10,7 +10,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestRemove removes the fields in a set of managed fields from an object, except those that existed before.
+// TestRemove removes the fields in a set of managed fields from an object, except those that an earlier version of the
+// object already had.
 func TestRemove(t *testing.T) {
 	const env = `{"f:spec":{"f:containers":{"k:{\"name\":\"a\"}":{".":{},"f:name":{},"f:env":{"k:{\"name\":\"X\"}":{".":{},"f:name":{},"f:value":{}}}}}}}`
 	tests := map[string]struct{ before, after, owned, want string }{

@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// instanceLabel is the profiler label of an operator's goroutines. A goroutine inherits it from the one that starts it.
+// instanceLabel is the key of the profiler label of an operator's goroutines. A goroutine inherits the label from the
+// one that starts it.
 const instanceLabel = "operatortest"
 
 // labelled counts the goroutines with the same stack and the same label.

@@ -43,7 +43,7 @@ func (t *Trial) Unschedule(ctx context.Context) (Held, error) {
 	}, err
 }
 
-// FailPulls makes image pulls fail for every new pod in the trial's namespace.
+// FailPulls makes image pulls fail for every new pod in the trial's namespace. The pods must be simulated.
 func (t *Trial) FailPulls(ctx context.Context) (Held, error) {
 	marked := func(pod *corev1.Pod) bool { return pod.Annotations[testcluster.UnpullableAnnotation] != "" }
 	unmark, err := t.markPods(ctx, "/metadata/annotations", testcluster.UnpullableAnnotation, marked)

@@ -20,7 +20,7 @@ type History map[string]int
 
 // Lived is the History of one trial.
 type Lived struct {
-	// Trial is the trial's ID. It names no behaviour if the lifecycle was undisturbed.
+	// Trial is the trial's ID. It names no behaviour if the trial is the reference, an undisturbed lifecycle.
 	Trial string
 	History
 }
@@ -127,7 +127,7 @@ func (t *Trial) isResource(owner metav1.OwnerReference) bool {
 	return schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind() == t.Sample.GroupVersionKind().GroupKind()
 }
 
-// plainName returns an object's kind and name, without what differs every time.
+// plainName returns an object's kind and name, without the parts that differ from trial to trial.
 func (t *Trial) plainName(object *unstructured.Unstructured) string {
 	name, declared := t.generatedName(object)
 	if declared {
@@ -192,7 +192,7 @@ func metadataOf(object *unstructured.Unstructured, field string) any {
 	return value
 }
 
-// addFields adds the fields in a value. A list counts as one value, because inserting an item moves the others.
+// addFields adds the fields in a value. A list counts as one value, because inserting an item moves those after it.
 func addFields(fields map[string]string, path string, value any) error {
 	if nested, isMap := value.(map[string]any); isMap {
 		for key, inner := range nested {

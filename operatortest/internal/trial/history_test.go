@@ -13,8 +13,7 @@ import (
 	"example.com/operator-workshop/operatortest"
 )
 
-// seenIn returns a trial that has seen these versions of objects. Each Web, which is the kind of the sample, counts as
-// deleted.
+// seenIn returns a trial that has seen these versions of objects. The sample's kind is Web; each Web counts as deleted.
 func seenIn(versions ...*unstructured.Unstructured) *Trial {
 	sample := &unstructured.Unstructured{}
 	sample.SetAPIVersion("example.com/v1")

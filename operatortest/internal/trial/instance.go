@@ -21,7 +21,7 @@ type Instance struct {
 	Tap     *traffic.Tap
 	cancel  context.CancelCauseFunc
 	timeout time.Duration
-	// external means that the operator makes calls that no tap sees.
+	// external means that the operator also calls a system outside Kubernetes. Its Tap doesn't see these calls.
 	external bool
 	// Stopped means that the operator may exit: the kit told it to stop or killed it, or a trial lets it exit on its own.
 	// terminated is when the operator was told to stop, counted from its Tap's creation; it is 0 if it wasn't.
@@ -31,14 +31,15 @@ type Instance struct {
 	Done chan struct{}
 	Err  error
 
-	// label is the label of the operator's goroutines.
+	// label is the value of the profiler label of the operator's goroutines; instanceLabel is its key.
 	label string
 	log   *operatorLog
-	// group is the ID of the operator's process group. It is 0 if the operator runs in this process.
+	// group is the ID of the operator's process group. It is 0 if the operator runs in this process, or has not
+	// reported the group yet.
 	group atomic.Int64
 
 	panicMu sync.Mutex
-	// panic is the operator's panic, with its stack. It is empty if the operator has not panicked.
+	// panic is the first panic recorded for the operator, with its stack. It is empty if none has been recorded.
 	panic string
 }
 

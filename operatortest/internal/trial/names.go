@@ -20,7 +20,7 @@ func (t *Trial) Key(object *unstructured.Unstructured) string {
 }
 
 // generatedName describes a child with a generated name by its generateName, its owner and the declared labels, because
-// the name itself differs every time.
+// the name itself differs from trial to trial.
 func (t *Trial) generatedName(object *unstructured.Unstructured) (name string, generated bool) {
 	owner := metav1.GetControllerOfNoCopy(object)
 	if owner == nil || owner.Kind != t.Sample.GetKind() {

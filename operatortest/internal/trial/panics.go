@@ -27,15 +27,16 @@ import (
 // errPanicked ends a wait. Try then adds what is known about the panic.
 var errPanicked = errors.New("an operator has panicked")
 
-// handled is the state of the process-wide panic handlers.
+// handled is the only panicHandler: apimachinery's panic handlers apply to the whole process.
 var handled = &panicHandler{operators: map[string]*Instance{}}
 
 type panicHandler struct {
 	once sync.Once
 	mu   sync.Mutex
-	// operators holds the running operators, by their goroutines' label.
+	// operators holds the operators of the trials in progress, by the labels of their goroutines.
 	operators map[string]*Instance
-	// runners counts the open Runners; reallyCrash is the setting from before the first of them.
+	// runners counts the open Runners; reallyCrash is the value that apimachinery's ReallyCrash had before the first of
+	// them was opened.
 	runners     int
 	reallyCrash bool
 }
@@ -84,8 +85,8 @@ func (h *panicHandler) observe(_ context.Context, reason any) {
 	}
 }
 
-// ownLabel returns the label of the calling goroutine, which it finds in the profile by its own name in the stack. So
-// calls must not overlap.
+// ownLabel returns the label of the calling goroutine. It finds that goroutine in the profile by the function name
+// ownLabel in its stack, so calls must not overlap.
 func ownLabel() string {
 	goroutines, _ := allGoroutines()
 	for _, each := range goroutines {

@@ -65,10 +65,10 @@ func (t *Trial) Touch(ctx context.Context, resource *unstructured.Unstructured) 
 	return nil
 }
 
-// PatchForeign patches fields of a child that don't belong to the operator, and returns the patches as a snapshot shows
-// them. It fails if comparisons leave out everything that a patch changes, because none of them would then notice if
-// the operator removed it. PatchForeign also adds others' parts by server-side apply; [Trial.State] checks that they
-// stay.
+// PatchForeign patches a child's fields that don't belong to the operator, and returns the patches with the namespace's
+// name replaced as in a snapshot. It fails if comparisons leave out everything that a patch changes, because none of
+// them would then notice if the operator removed it. PatchForeign also adds others' parts by server-side apply;
+// [Trial.State] checks that they stay.
 func (t *Trial) PatchForeign(ctx context.Context, declared operatortest.Child, child *unstructured.Unstructured) ([]string, error) {
 	patches := []string{ForeignPatch}
 	for _, what := range slices.Sorted(maps.Keys(declared.Foreign)) {
@@ -126,8 +126,8 @@ func ChangedFields(patch string, before, after *unstructured.Unstructured) []fie
 	return changed
 }
 
-// Leaves returns the paths of the fields without inner fields: those that a merge patch sets or removes. A list counts as
-// one field.
+// Leaves returns the paths of the fields without inner fields. In a merge patch, these are the fields that it sets or
+// removes. A list counts as one field.
 func Leaves(fields map[string]any, outer []string) [][]string {
 	var paths [][]string
 	for _, name := range slices.Sorted(maps.Keys(fields)) {

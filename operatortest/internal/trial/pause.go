@@ -17,12 +17,13 @@ const (
 	// leastPause is the shortest pause that ends a wait, even after a failure: client-go's informers then wait up to 1.6
 	// seconds. Each further failure doubles it.
 	leastPause = 2 * time.Second
-	// A pause ends a wait only if it lasts gapFactor times as long as the longest gap between two requests, because not
-	// all failures show in the requests. After each failure, the rate limiters of client-go and controller-runtime wait
-	// twice as long as before, and informers up to four times as long: they double the delay, and then multiply it by a
-	// random factor of 1 to 2.
+	// A pause ends a wait only if it lasts at least gapFactor times as long as the longest gap between two successive
+	// requests, because not all failures show in the requests. After each failure, the rate limiters of client-go and
+	// controller-runtime wait twice as long as before, and informers up to four times as long: they double the delay,
+	// and then multiply it by a random factor of 1 to 2.
 	gapFactor = 4
-	// maxDoublings bounds the doubling. After that many failures, no wait ends early.
+	// maxDoublings bounds the doubling. With that many doublings, a pause would have to last over half an hour, longer
+	// than a wait usually does.
 	maxDoublings = 10
 	// looksPerSecond is the usual number of looks in a second.
 	looksPerSecond = int(time.Second / testcluster.PollInterval)
@@ -35,7 +36,7 @@ type pause struct {
 	trial *Trial
 	seen  activity
 	looks int
-	// outside is what existed outside Kubernetes when the pause began.
+	// outside is what existed outside Kubernetes one second into the pause.
 	outside string
 }
 
@@ -171,8 +172,8 @@ func waitsForCollector(resource *unstructured.Unstructured) bool {
 	return slices.Contains(resource.GetFinalizers(), metav1.FinalizerDeleteDependents) || slices.Contains(resource.GetFinalizers(), metav1.FinalizerOrphanDependents)
 }
 
-// isInProgress reports whether someone other than the operator must act on a child, even if only to delete it because its
-// owner is gone.
+// isInProgress reports whether someone other than the operator may have to act on a child, even if only to delete it
+// because its owner is gone.
 func (t *Trial) isInProgress(child *unstructured.Unstructured, resources []*unstructured.Unstructured) bool {
 	return child.GetDeletionTimestamp() != nil || t.isOrphan(child, resources) || !isSuspendedJob(child) && current(child) != nil
 }

@@ -15,9 +15,9 @@ import (
 	"example.com/operator-workshop/operatortest/testcluster"
 )
 
-// preparer is the client with which Prepare creates the objects to which a sample refers, or those that keep the
-// operator from meeting a spec. It records that they are not the operator's work. One of them may be another custom
-// resource that the operator reconciles.
+// preparer is the client with which Operator.Prepare creates the objects to which the sample refers, and
+// Unmeetable.Prepare creates those that keep the operator from meeting a spec. It records that they are not the
+// operator's work. One of them may be another custom resource that the operator reconciles.
 type preparer struct {
 	client.Client
 	trial *Trial
@@ -95,8 +95,8 @@ func (runner *Runner) Prepared() []string {
 	return slices.Clone(runner.prepared)
 }
 
-// isForeign reports whether an object is someone else's, or is controlled by such an object, as a child of another
-// custom resource is.
+// isForeign reports whether an object, or the object that controls it, is known to be someone else's. For example, a
+// custom resource that Prepare created counts as someone else's, and controls its children.
 func (t *Trial) isForeign(object metav1.Object) bool {
 	controller := metav1.GetControllerOfNoCopy(object)
 	return t.Foreign[object.GetUID()] || controller != nil && t.Foreign[controller.UID]

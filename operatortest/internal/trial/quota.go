@@ -19,7 +19,7 @@ import (
 const QuotaName = "operatortest-nothing-more"
 
 // probed is a resource that operators normally don't create. A dry run shows when the quota refuses limit ranges, and
-// therefore also objects of the other resources.
+// therefore also objects of the other resources that the quota counts.
 const probed = "limitranges"
 
 // Forbid creates a quota that refuses every further object of some kinds in the trial's namespace (403, exceeded

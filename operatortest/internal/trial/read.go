@@ -18,8 +18,9 @@ import (
 const clusterCertificate = "kube-root-ca.crt"
 
 // State reads the resources, the objects of the children's kinds, and what exists outside Kubernetes. It leaves out
-// others' objects, those that another controller has made, and retained children that no resource should have any
-// more. It returns an error if something that others applied to a child is gone or has changed.
+// objects that are known to be someone else's, objects that a controller other than the operator has made, and retained
+// children that no resource should have any more. It returns an error if something that others applied to a child is
+// gone or has changed.
 func (t *Trial) State(ctx context.Context) (state.Snapshot, error) {
 	resources, err := t.List(ctx, t.Sample.GroupVersionKind())
 	if err != nil {

@@ -23,7 +23,7 @@ type (
 	slotKey      struct{}
 )
 
-// WithBehaviour returns a context in which all trials belong to a behaviour.
+// WithBehaviour returns a context in which all trials except reference trials belong to a behaviour.
 func WithBehaviour(ctx context.Context, name string) context.Context {
 	return context.WithValue(ctx, behaviourKey{}, name)
 }
@@ -120,7 +120,7 @@ func (runner *Runner) Trials(behaviour string) []report.Trial {
 	return trials
 }
 
-// Reference runs an experiment whose result the trials of a behaviour need.
+// Reference runs an experiment whose result other trials need.
 func (runner *Runner) Reference(ctx context.Context, name string, experiment func(context.Context, *Trial) error) error {
 	return runner.Try(reference(ctx), name, experiment)
 }

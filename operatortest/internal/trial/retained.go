@@ -49,7 +49,7 @@ func (t *Trial) IsChild(object, resource *unstructured.Unstructured) bool {
 	})
 }
 
-// isOthersChild reports whether an object is the child of a resource that someone else created.
+// isOthersChild reports whether an object is the child of a resource that Prepare created, not the experiment.
 func (t *Trial) isOthersChild(object *unstructured.Unstructured, resources []*unstructured.Unstructured) bool {
 	return slices.ContainsFunc(resources, func(resource *unstructured.Unstructured) bool {
 		return t.Foreign[resource.GetUID()] && t.IsChild(object, resource)

@@ -116,8 +116,8 @@ func (runner *Runner) config(user string) *rest.Config {
 	return config
 }
 
-// grantRoles gives the operator the permissions of its Roles in the trial's namespace. The timeline leaves this out,
-// because the experiment begins later.
+// grantRoles gives the operator the permissions of its Roles in the trial's namespace. It uses the Runner's client,
+// whose writes the timeline leaves out, because granting roles isn't part of the experiment.
 func (t *Trial) grantRoles(ctx context.Context) error {
 	for _, role := range t.roles {
 		granted := role.DeepCopy()

@@ -1,5 +1,6 @@
 // Package trial runs experiments on an operator: each in a namespace of its own, to which the operator is confined,
-// with every request of the operator recorded. The behaviours in package behaviours consist of trials.
+// with every request of the operator recorded. Each behaviour in package behaviours, except "schema", consists of
+// trials.
 package trial
 
 import (
@@ -27,7 +28,8 @@ import (
 	"example.com/operator-workshop/operatortest/testcluster"
 )
 
-// defaultTimeout bounds each wait for an operator; a successful wait takes far less.
+// defaultTimeout is the default of Operator.Timeout, which bounds each wait for an operator. A successful wait usually
+// takes far less.
 const defaultTimeout = time.Minute
 
 // Runner runs all trials of one operator on one cluster.
@@ -62,7 +64,7 @@ type Runner struct {
 	histories []Lived
 	// webhooks is the trial whose only operator serves the cluster's webhooks. It is nil if the operator serves none.
 	webhooks *Trial
-	// slots bounds how many trials run in parallel.
+	// slots bounds how many trials run in parallel, not counting reference trials.
 	slots *semaphore.Weighted
 	// prepared lists the names of the objects that Operator.Prepare created in one of the trials.
 	prepared []string
@@ -202,8 +204,8 @@ func (runner *Runner) ChildKinds() []schema.GroupVersionKind {
 	return kinds
 }
 
-// Resource returns a new resource like the sample, with another spec unless spec is nil. Unless it is cluster-scoped,
-// the placeholder stands for its namespace, from which a child's name may derive.
+// Resource returns a new resource like the sample, but with the given spec unless that is nil. Unless the resource is
+// cluster-scoped, its namespace is the placeholder: a child's name may derive from the namespace.
 func (runner *Runner) Resource(spec map[string]any) *unstructured.Unstructured {
 	made := runner.Sample.DeepCopy()
 	made.SetNamespace(manifest.Placeholder)

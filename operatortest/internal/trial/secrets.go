@@ -162,9 +162,9 @@ func (t *Trial) disclosures(ctx context.Context) error {
 }
 
 // readable returns the texts that must contain no value of a Secret: the operators' logs, the Events in the trial's
-// namespace and about its cluster-scoped objects, the resources, all objects of the children's kinds, and those of
-// every other kind of which the operators created an object. It leaves out objects that are known not to be the
-// operator's work, such as those that Prepare created. Of a Secret, only the labels and annotations count.
+// namespace and those that clusterEvents returns, the resources, all objects of the children's kinds, and those of
+// every other kind of which the operators created an object. It leaves out the objects in Trial.Foreign, such as those
+// that Prepare created. Of a Secret, only the labels and annotations count.
 func (t *Trial) readable(ctx context.Context) (map[string]string, error) {
 	texts := map[string]string{}
 	for i, operator := range t.instances {
@@ -197,7 +197,7 @@ func (t *Trial) readable(ctx context.Context) (map[string]string, error) {
 	return texts, nil
 }
 
-// clusterEvents returns the Events about the trial's cluster-scoped objects if its resources are cluster-scoped, too.
+// clusterEvents returns the Events about the trial's cluster-scoped objects, or none if its resources are namespaced.
 func (t *Trial) clusterEvents(ctx context.Context) ([]*unstructured.Unstructured, error) {
 	if t.EventsNamespace() == t.Namespace {
 		return nil, nil
@@ -229,7 +229,8 @@ func published(object *unstructured.Unstructured) any {
 	return map[string]any{"labels": fmt.Sprint(object.GetLabels()), "annotations": fmt.Sprint(annotations)}
 }
 
-// leavesOf returns all keys and strings in an object, one on each line. In JSON they would be quoted once more.
+// leavesOf returns all keys and strings in an object, one on each line. It doesn't encode them as JSON: that would
+// quote a second time what is already quoted within a string, so that no needle would match it.
 func leavesOf(content any) string {
 	switch content := content.(type) {
 	case string:
