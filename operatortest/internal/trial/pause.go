@@ -178,7 +178,7 @@ func (t *Trial) isInProgress(child *unstructured.Unstructured, resources []*unst
 	return child.GetDeletionTimestamp() != nil || t.isOrphan(child, resources) || !isSuspendedJob(child) && current(child) != nil
 }
 
-// isOrphan reports whether an object's owner is a resource of the sample's kind that no longer exists.
+// isOrphan reports whether one of an object's owners is a resource of the sample's kind that no longer exists.
 func (t *Trial) isOrphan(object *unstructured.Unstructured, resources []*unstructured.Unstructured) bool {
 	return slices.ContainsFunc(object.GetOwnerReferences(), func(owner metav1.OwnerReference) bool {
 		return t.isResource(owner) &&

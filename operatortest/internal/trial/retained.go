@@ -15,7 +15,7 @@ import (
 )
 
 // Most children have a controller reference to their resource: it identifies them, and because of it the garbage
-// collector deletes them after the resource. The others are identified by their names.
+// collector deletes them when the resource is deleted. The others are identified by their names.
 
 // CheckChild returns an error if the fields of a declared child don't fit together.
 func CheckChild(declared operatortest.Child) error {
