@@ -23,7 +23,8 @@ import (
 // defaultGrace is the default of a pod's terminationGracePeriodSeconds.
 const defaultGrace = 30 * time.Second
 
-// withheld lists the environment variables that the operator doesn't inherit, because they point to another cluster.
+// withheld lists the environment variables that the operator doesn't inherit from the tests, because they could lead it
+// to an API server directly, past the kit's proxy.
 var withheld = []string{"KUBECONFIG", "USE_EXISTING_CLUSTER", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"}
 
 // Command says how to start an operator. All strings in Args, LeaderElection, Resync and Env are templates of package
@@ -34,22 +35,23 @@ type Command struct {
 	// fixed ports. If it doesn't understand ":0", use {{.FreePort}}. An argument that a condition makes empty, such as
 	// "{{with .Namespace}}--namespace={{.}}{{end}}", is left out.
 	Args []string
-	// LeaderElection lists further arguments, for trials with leader election. If the operator elects a leader by default,
-	// add "--leader-elect={{.LeaderElection}}", or a similar flag, to Args instead.
+	// LeaderElection lists arguments that follow those in Args in trials with leader election. If the operator elects a
+	// leader by default, add "--leader-elect={{.LeaderElection}}", or a similar flag, to Args instead.
 	LeaderElection []string
-	// Resync lists further arguments, for trials that need more frequent resyncs than the default.
+	// Resync lists arguments that follow those in Args in trials that need more frequent resyncs than the operator's
+	// default.
 	Resync []string
-	// Env lists further environment variables, as NAME=value. KUBECONFIG and KUBECACHEDIR are already set. Others are
-	// inherited from the tests, except those that point to another cluster. If HTTPS_PROXY is set, some languages' clients
-	// need NO_PROXY=127.0.0.1.
+	// Env lists variables to add to the operator's environment, as NAME=value. KUBECONFIG and KUBECACHEDIR are already
+	// set. All other variables of the tests are inherited, except USE_EXISTING_CLUSTER, KUBERNETES_SERVICE_HOST and
+	// KUBERNETES_SERVICE_PORT. If HTTPS_PROXY is set, some languages' clients need NO_PROXY=127.0.0.1.
 	Env []string
 	// Dir is the program's working directory. If it is empty, the program runs in that of the tests.
 	Dir string
 	// Logs is the folder for what the operator prints, with a file for each start; it is created if necessary. If Logs
-	// is empty, only the last lines are kept, for error messages.
+	// is empty, the file is deleted when the operator has ended; errors and reports still show its last lines.
 	Logs string
-	// Grace is how long the operator may take to exit after SIGTERM. If it is zero, the limit is 30 seconds, as in
-	// a pod.
+	// Grace is how long the operator may take to exit after SIGTERM. If it is zero, the limit is 30 seconds, the
+	// default for a pod.
 	Grace time.Duration
 }
 
@@ -60,15 +62,16 @@ func (c Command) ServesWebhooks() bool { return c.uses(".WebhookPort") }
 // {{.WebhooksOnly}}.
 func (c Command) WebhooksOnly() bool { return c.uses(".WebhooksOnly") }
 
-// uses reports whether a placeholder is in Args or Env.
+// uses reports whether the placeholder occurs in Args or Env.
 func (c Command) uses(placeholder string) bool {
 	return slices.ContainsFunc(slices.Concat(c.Args, c.Env), func(text string) bool { return strings.Contains(text, placeholder) })
 }
 
-// Run runs the operator until the context ends, and returns when no process of its process group is left. If the
-// operator exits without an error after SIGTERM, Run returns nil, even if the signal itself ended the process or, as
-// with a Java virtual machine, the exit status is 143. If the kit killed the operator, Run returns traffic.ErrKilled.
-// Once the operator has been started, any other error contains the last lines that it printed.
+// Run runs the operator until it exits or the context ends, and returns when no process of the operator's process group
+// is left. If the whole group ends within Grace after SIGTERM and the operator exits without an error, Run returns nil,
+// even if the signal itself ended the operator or, as with a Java virtual machine, the exit status is 143. If the kit
+// killed the operator, Run returns traffic.ErrKilled. Once the operator has been started, any other error contains the
+// last lines that it printed.
 func (c Command) Run(ctx context.Context, config *rest.Config, options operatortest.RunOptions) error {
 	dir, err := os.MkdirTemp("", "operatortest-process-")
 	if err != nil {

@@ -9,11 +9,11 @@
 //
 // # The API server that the operator sees
 //
-// The operator gets a kubeconfig for a proxy on 127.0.0.1. The proxy has a serving certificate of its own, and accepts
-// only the token in that kubeconfig. The proxy sends each request through the transport of the kit's rest.Config.
-// There the kit records the request and, perhaps after a delay, sends it as the operator's user, answers it, or makes
-// it fail. An error in that transport reaches the operator as a broken connection, never as an HTTP status of the
-// proxy's own.
+// The operator gets a kubeconfig for a proxy on 127.0.0.1. The kubeconfig contains the authority of the proxy's
+// certificate, and the only token that the proxy accepts. The proxy sends each request that it doesn't refuse through
+// the transport of the kit's rest.Config. There the kit records the request and, perhaps after a delay, sends it as the
+// operator's user, answers it, or makes it fail. An error in that transport reaches the operator as a broken connection
+// or, with HTTP/2, as a reset stream, never as an HTTP status of the proxy's own.
 //
 // The kit reads JSON. If the operator accepts protobuf, CBOR or YAML, the kit asks the API server for JSON instead.
 // Clients decode a reply according to its Content-Type, so they need no setting. Bodies that the operator sends are
@@ -25,7 +25,7 @@
 //   - A watch over WebSocket, which the kit can't read, with 503. The Java client (fabric8) then watches over HTTP.
 //     Other upgraded connections pass, such as those of exec and port-forward.
 //
-// # How it ends
+// # How the operator ends
 //
 // The process runs in a process group of its own, together with everything that it starts. When the kit stops the
 // operator, the group gets SIGTERM, as a pod's containers do, and is killed if it is still running after

@@ -10,8 +10,8 @@ import (
 	"example.com/operator-workshop/operatortest/process"
 )
 
-// This operator is a program with flags like those of many other operators. The other fields are the same as for an
-// operator in Go.
+// This operator is a program with flags like those of many other operators. All fields of operatortest.Operator except
+// Run are as for an operator in Go.
 func ExampleCommand() {
 	command := process.Command{
 		Args: []string{

@@ -27,7 +27,7 @@ const (
 	long = 30 * time.Second
 	// roleVariable is the environment variable that says in which role a copy of this test program runs.
 	roleVariable = "OPERATORTEST_PROCESS_ROLE"
-	// upstreamVariable is the environment variable with the API server's address, for the role that is a test process.
+	// upstreamVariable is the environment variable with the API server's address, for the role "tests".
 	upstreamVariable = "OPERATORTEST_PROCESS_UPSTREAM"
 )
 
@@ -130,7 +130,7 @@ type reported struct {
 	kubeconfig string
 }
 
-// listener is an API server that only passes on the roles' reports.
+// listener starts an API server that only sends the roles' reports to the returned channel.
 func listener(t *testing.T) (*httptest.Server, <-chan reported) {
 	reports := make(chan reported, 10)
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, request *http.Request) {

@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/util/cert"
 )
 
-// silent discards net/http's messages about broken connections, because the kit breaks connections on purpose.
+// silent discards what net/http logs, because that would report each connection that the kit breaks on purpose.
 var silent = log.New(io.Discard, "", 0)
 
 // identity is how the proxy identifies itself to its clients.
@@ -32,7 +32,7 @@ type identity struct {
 }
 
 // newIdentity creates one identity for all proxies of the process, because generating a key takes longer than everything
-// else when an operator is started.
+// else that the kit does to start an operator.
 var newIdentity = sync.OnceValues(func() (identity, error) {
 	certificate, key, err := cert.GenerateSelfSignedCertKey(loopback, nil, []string{"localhost"})
 	if err != nil {
@@ -45,7 +45,8 @@ var newIdentity = sync.OnceValues(func() (identity, error) {
 	return identity{certificate: pair, authorities: certificate}, nil
 })
 
-// proxy is an API server for one operator: it forwards each request through the transport of a rest.Config.
+// proxy is the API server that one operator sees: it forwards each request that it doesn't refuse through the transport
+// of a rest.Config.
 type proxy struct {
 	url, token string
 	identity   identity
@@ -126,8 +127,8 @@ func (p *proxy) knows(request *http.Request) bool {
 	return found && subtle.ConstantTimeCompare([]byte(token), []byte(p.token)) == 1
 }
 
-// namesUser reports whether a header asks for another user's permissions. client-go would pass such headers on with the
-// kit's credentials, which may impersonate anyone.
+// namesUser reports whether a field of the header is for impersonation, or for a user whom a proxy has authenticated.
+// client-go would pass such fields on with the kit's credentials, which may impersonate anyone.
 func namesUser(header http.Header) bool {
 	for name := range header {
 		if strings.HasPrefix(name, "Impersonate-") || strings.HasPrefix(name, "X-Remote-") {

@@ -18,7 +18,7 @@ import (
 	"example.com/operator-workshop/operatortest/traffic"
 )
 
-// request makes a request that ends with the test.
+// request returns a request that is cancelled when its timeout has passed or the test ends.
 func request(t *testing.T, method, url string, body io.Reader) *http.Request {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), long)

@@ -64,7 +64,8 @@ func TestProxyStreamsAWatch(t *testing.T) {
 	}
 }
 
-// A watch of metadata asks for protobuf. The kit must see it, and the operator must understand the reply.
+// client-go's metadata client prefers protobuf. The kit must see the events of its watch, and the client must
+// understand them.
 func TestProxyPassesAWatchOfMetadata(t *testing.T) {
 	g, tap := NewWithT(t), traffic.New()
 	api := upstream(t, func(writer http.ResponseWriter, request *http.Request) {

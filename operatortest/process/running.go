@@ -98,8 +98,8 @@ func LastLinesOf(path string) string {
 	return LastLines(log)
 }
 
-// LastLines returns the last lines of an operator's output, for error messages. If there are none, or they can't be
-// read, it returns a text that explains this.
+// LastLines returns the last lines of an operator's output, after an introduction, for errors and reports. If there are
+// none, or they can't be read, it returns a text that explains this.
 func LastLines(log *os.File) string {
 	info, err := log.Stat()
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"example.com/operator-workshop/operatortest/traffic"
 )
 
-// tail returns the last ten of the hundred lines that the role "fails" prints. The error shows only these.
+// tail returns the last ten of the hundred lines that the role "fails" prints. Run's error must show only these.
 func tail() string {
 	var lines strings.Builder
 	for i := 90; i < 100; i++ {

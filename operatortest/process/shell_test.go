@@ -97,7 +97,7 @@ func request(verb, name string, status int) OmegaMatcher {
 	return And(HaveField("Verb", verb), HaveField("Resource", "configmaps"), HaveField("Name", name), HaveField("Status", status))
 }
 
-// groupIn returns the process group that the only log in a folder names.
+// groupIn returns the ID of the operator's process group: the first number in the only log in the folder.
 func groupIn(g Gomega, logs string) int {
 	files, err := filepath.Glob(filepath.Join(logs, "*.log"))
 	g.Expect(err).NotTo(HaveOccurred())

@@ -15,12 +15,13 @@ import (
 const loopback = "127.0.0.1"
 
 // Values are the fields that the templates of a [Command] can use, such as {{.Namespace}}. If a flag expects a number of
-// seconds, write {{.LeaseDuration.Seconds}}.
+// seconds, append .Seconds to a duration, as in {{.LeaseDuration.Seconds}}.
 type Values struct {
 	// Kubeconfig is the path of the operator's kubeconfig file. The namespace in it is Namespace.
 	Kubeconfig string
 	// Namespace is the only namespace that the operator may read and write. In a trial that
-	// [operatortest.Operator.AllNamespaces] permits, it is empty, which means all namespaces.
+	// [operatortest.Operator.AllNamespaces] permits, and for a process that only serves webhooks (see WebhooksOnly), it
+	// is empty, which means all namespaces.
 	Namespace string
 	// Resync is how often the informers should pass all objects to the handlers again. 0s means the
 	// operator's default.

@@ -23,18 +23,19 @@ type Result string
 const (
 	Passed Result = "passed"
 	Failed Result = "failed"
-	// NotTried means that the operator lacks a behaviour that this one requires, or that a trial could prove nothing, for
-	// example because there was nothing to disturb.
+	// NotTried means that the operator lacks a behaviour that the tested one requires, or that a behaviour or a trial
+	// could prove nothing, for example because there was nothing to disturb.
 	NotTried Result = "not tried"
 	// LeftOut means that a behaviour was excluded beforehand, because the operator's description leaves it out or because
-	// it doesn't apply to the operator; Behaviour.Reason says why. Unlike NotTried, it doesn't count against the operator.
+	// it doesn't apply to the operator; Behaviour.Reason says why. Unlike a behaviour that was not tried, one that was
+	// left out doesn't count against the operator.
 	LeftOut Result = "left out"
 )
 
 // Report contains the results of the selected behaviours.
 type Report struct {
 	Began time.Time `json:"began"`
-	// Seconds is how long everything took.
+	// Seconds is how long it took to get all the results, counted from Began.
 	Seconds float64 `json:"seconds"`
 	// Seed is the seed of all random choices.
 	Seed       int64       `json:"seed"`
@@ -103,8 +104,8 @@ type Log struct {
 
 // Entry is one line of a trial's timeline.
 type Entry struct {
-	// Operator is the operator's number in the trial, from 1; after a crash, the trial starts another one. It is 0 for
-	// what the kit itself did.
+	// Operator is the operator's number in the trial, from 1: a trial may start several, for example a new one after it
+	// has killed the first. The number is 0 for what the kit itself did.
 	Operator int `json:"operator"`
 	// Seconds counts from the trial's start.
 	Seconds float64 `json:"seconds"`
@@ -114,9 +115,10 @@ type Entry struct {
 	What   string `json:"what"`
 	Object string `json:"object"`
 	// Reply is the status of the reply, and what else happened to the request. For a watch event, it is the object's resource
-	// version; for a write of the kit, its patch or error.
+	// version; for a write of the kit, it is the error or, if a patch succeeded, the patch.
 	Reply string `json:"reply"`
-	// Injected means that the operator got an error, or got no reply. The cause may be the kit or the API server.
+	// Injected means that the operator got an error, or that its request ended without a reply. The cause may be the kit,
+	// the API server, or the operator, which may have cancelled the request.
 	Injected bool `json:"injected,omitempty"`
 }
 
@@ -196,7 +198,8 @@ func (b Behaviour) Line() string {
 }
 
 // WriteJUnit writes the report in the XML format that Jenkins, GitLab and others read, with a test suite for each behaviour and
-// a test case for each trial.
+// a test case for each trial. A behaviour that was left out or not tried, or that failed although none of its trials
+// did, gets a test case of its own.
 func (r *Report) WriteJUnit(to io.Writer) error {
 	all := junitSuites{Name: "operatortest", Time: seconds(r.Seconds)}
 	for _, behaviour := range r.Behaviours {

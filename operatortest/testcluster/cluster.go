@@ -2,8 +2,8 @@
 //
 // [Cluster.Start] runs etcd and kube-apiserver, and also kube-controller-manager, kube-scheduler and kwok. So deleted
 // namespaces really disappear, objects whose owner is gone are garbage-collected, and Deployments become available on a
-// few simulated nodes; with envtest alone, none of this happens. Service accounts also work as in any cluster: a pod gets
-// its namespace's default account, and tokens that are created for an account are valid.
+// few simulated nodes; with envtest alone, none of this happens. Service accounts also work as in any cluster: a pod
+// that names no account gets its namespace's default one, and tokens that are created for an account are valid.
 //
 // The programs come from the folder that KUBEBUILDER_ASSETS names. If that isn't set, they come from bin/ in the root
 // of the workshop's repository or, outside a checkout of it, from the folder that package controlplane/assets fills.
@@ -20,8 +20,9 @@
 // is installed later; until then it doesn't collect the children of that definition's objects.
 //
 // With USE_EXISTING_CLUSTER=true nothing is started. The tests run on the cluster that KUBECONFIG names; [Cluster.Stop]
-// removes the definitions and webhooks that [Cluster.Start] created there. Definitions that were there before stay, and
-// webhooks of the same names are an error. Webhooks need a cluster whose API server can reach the test process.
+// removes the definitions and webhooks that [Cluster.Start] created there. Definitions that were there before are
+// updated, but not removed. If the cluster already has one of the webhook configurations in [Cluster.Webhooks], Start
+// returns an error. Webhooks need a cluster whose API server can reach the test process on 127.0.0.1.
 package testcluster
 
 import (
@@ -63,30 +64,32 @@ type Cluster struct {
 	// Webhooks are files and folders with the webhook configurations to install.
 	// A reference to a Service in them is replaced with the address in Serving.
 	Webhooks []string
-	// Converts means that the webhook server at the address in Serving also converts objects, at the path that a
-	// definition names for it. If Converts is false, that server converts only the kinds of Scheme, and no other
-	// definition has a conversion webhook.
+	// Converts means that the webhook server at the address in Serving also converts objects, at the path that their
+	// definition names. If Converts is false, only the definitions that Scheme selects get a conversion webhook.
 	Converts bool
-	// Scheme is Client's scheme. If it is nil, Client uses client-go's. Conversion webhooks are set up
-	// for the definitions whose types in the scheme convert through a hub.
+	// Scheme is Client's scheme. If it is nil, Client uses client-go's. Scheme also selects definitions that get a
+	// conversion webhook: those whose types in it convert through a hub. A definition that an existing cluster already has
+	// keeps its conversion.
 	Scheme *runtime.Scheme
 	// Nodes is the number of simulated nodes. If it is zero, there are 2. It has no effect on an existing cluster.
 	Nodes int
-	// Stages are files with further rules for simulated pods, as objects of kwok's
+	// Stages are files with rules for simulated pods, in addition to the kit's, as objects of kwok's
 	// kind Stage. A rule can, for example, keep pods with a certain image from becoming ready. A rule with
 	// a weight takes precedence over the kit's rules for ordinary pods, which have none. Stages have no effect on an
 	// existing cluster.
 	Stages []string
-	// APIServerFlags are further flags of kube-apiserver, such as those of its audit log. The keys are the flags' names
-	// without the leading dashes. The flags have no effect on an existing cluster. On any other, the kit also enables
-	// the admission plugin OwnerReferencesPermissionEnforcement.
+	// APIServerFlags are flags for kube-apiserver in addition to the kit's, such as those of its audit log. The keys are
+	// the flags' names without the leading dashes. The flags have no effect on an existing cluster. On any other cluster,
+	// the kit also enables the admission plugin OwnerReferencesPermissionEnforcement.
 	APIServerFlags map[string]string
 
-	// Config connects as an administrator. Start sets this field and all that follow.
+	// Config connects as an administrator or, on an existing cluster, as the user in KUBECONFIG's file. Start sets this
+	// field and the exported fields that follow.
 	Config *rest.Config
-	// Client is a client with that configuration; it reads from the API server, not from a cache.
+	// Client is a client with the configuration in Config; it reads from the API server, not from a cache.
 	Client client.Client
-	// Kubeconfig is the path of a kubeconfig file for the same user.
+	// Kubeconfig is the path of the kubeconfig file from which Config was made. On an existing cluster, it is the value of
+	// KUBECONFIG, which may list several files.
 	Kubeconfig string
 	// Serving is the address on which a webhook server of the test process must listen, and the server's certificates.
 	Serving install.Serving
