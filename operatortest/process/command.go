@@ -35,11 +35,10 @@ type Command struct {
 	// fixed ports. If it doesn't understand ":0", use {{.FreePort}}. An argument that a condition makes empty, such as
 	// "{{with .Namespace}}--namespace={{.}}{{end}}", is left out.
 	Args []string
-	// LeaderElection lists arguments that follow those in Args in trials with leader election. If the operator elects a
-	// leader by default, add "--leader-elect={{.LeaderElection}}", or a similar flag, to Args instead.
+	// LeaderElection lists arguments to append to Args in trials with leader election. If the operator elects a leader by
+	// default, add "--leader-elect={{.LeaderElection}}", or a similar flag, to Args instead.
 	LeaderElection []string
-	// Resync lists arguments that follow those in Args in trials that need more frequent resyncs than the operator's
-	// default.
+	// Resync lists arguments to append to Args in trials that need more frequent resyncs than the operator's default.
 	Resync []string
 	// Env lists variables to add to the operator's environment, as NAME=value. KUBECONFIG and KUBECACHEDIR are already
 	// set. All other variables of the tests are inherited, except USE_EXISTING_CLUSTER, KUBERNETES_SERVICE_HOST and
@@ -48,7 +47,7 @@ type Command struct {
 	// Dir is the program's working directory. If it is empty, the program runs in that of the tests.
 	Dir string
 	// Logs is the folder for what the operator prints, with a file for each start; it is created if necessary. If Logs
-	// is empty, the file is deleted when the operator has ended; errors and reports still show its last lines.
+	// is empty, the file is deleted when the operator has ended; errors and reports can still show its last lines.
 	Logs string
 	// Grace is how long the operator may take to exit after SIGTERM. If it is zero, the limit is 30 seconds, the
 	// default for a pod.

@@ -9,11 +9,11 @@
 //
 // # The API server that the operator sees
 //
-// The operator gets a kubeconfig for a proxy on 127.0.0.1. The kubeconfig contains the authority of the proxy's
-// certificate, and the only token that the proxy accepts. The proxy sends each request that it doesn't refuse through
-// the transport of the kit's rest.Config. There the kit records the request and, perhaps after a delay, sends it as the
-// operator's user, answers it, or makes it fail. An error in that transport reaches the operator as a broken connection
-// or, with HTTP/2, as a reset stream, never as an HTTP status of the proxy's own.
+// The operator gets a kubeconfig for a proxy on 127.0.0.1. The kubeconfig contains the certificate authority to verify
+// the proxy with, and the only token that the proxy accepts. The proxy sends each request that it doesn't refuse
+// through the transport of the kit's rest.Config. There the kit records the request and, perhaps after a delay, sends
+// it as the operator's user, answers it, or makes it fail. An error in that transport reaches the operator as a broken
+// connection or, with HTTP/2, as a reset stream, never as an HTTP status of the proxy's own.
 //
 // The kit reads JSON. If the operator accepts protobuf, CBOR or YAML, the kit asks the API server for JSON instead.
 // Clients decode a reply according to its Content-Type, so they need no setting. Bodies that the operator sends are

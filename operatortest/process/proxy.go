@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/util/cert"
 )
 
-// silent discards what net/http logs, because that would report each connection that the kit breaks on purpose.
+// silent discards net/http's messages, because most are about connections that the kit breaks on purpose.
 var silent = log.New(io.Discard, "", 0)
 
 // identity is how the proxy identifies itself to its clients.
