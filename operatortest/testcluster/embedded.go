@@ -13,7 +13,8 @@ import (
 	"example.com/operator-workshop/controlplane/install"
 )
 
-// UnpullableAnnotation is an annotation of simulated pods. While its value is "true", their images can't be pulled.
+// UnpullableAnnotation is an annotation of a simulated pod. While its value is "true", the pod's images can't be
+// pulled.
 const UnpullableAnnotation = "operatortest.example.com/unpullable"
 
 // UnpullableImage is an image that simulated pods can never pull.
@@ -66,7 +67,7 @@ func (c *Cluster) startEmbedded(ctx context.Context) error {
 // there.
 const ownersAdmission = "OwnerReferencesPermissionEnforcement"
 
-// withAdmission adds ownersAdmission to the plugins that a suite asks for.
+// withAdmission adds ownersAdmission to the admission plugins that the given flags enable.
 func withAdmission(flags map[string]string) map[string]string {
 	const name = "enable-admission-plugins"
 	flags = maps.Clone(flags)

@@ -7,7 +7,8 @@ import (
 	"example.com/operator-workshop/operatortest/testcluster"
 )
 
-// A suite calls Start in its BeforeSuite, and Stop when it ends; any other program can do the same.
+// A test suite calls Start in its BeforeSuite, and Stop when it ends; other programs can call them as this example
+// does.
 func ExampleCluster() {
 	ctx := context.Background()
 	cluster := &testcluster.Cluster{CRDs: []string{"testdata/crd"}}

@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// ExistingVariable is the environment variable that makes Start use KUBECONFIG's cluster, if its value is true.
+	// ExistingVariable is the environment variable that makes Start use an existing cluster, if its value is true.
 	ExistingVariable = "USE_EXISTING_CLUSTER"
-	// KubeconfigVariable is the environment variable that names the kubeconfig of that cluster.
+	// KubeconfigVariable is the environment variable that names the existing cluster's kubeconfig.
 	KubeconfigVariable = "KUBECONFIG"
 )
 

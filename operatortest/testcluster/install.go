@@ -16,7 +16,7 @@ import (
 	"example.com/operator-workshop/controlplane/install"
 )
 
-// removalTimeout bounds how long the tests' objects may take to disappear from an existing cluster.
+// removalTimeout bounds how long removeLeftovers may take.
 const removalTimeout = 60 * time.Second
 
 // manifests returns what Start installs.
@@ -24,7 +24,7 @@ func (c *Cluster) manifests() *install.Manifests {
 	return &install.Manifests{CRDs: c.CRDs, Webhooks: c.Webhooks, Converts: c.Converts, Scheme: c.Scheme, OnCreate: c.RemoveOnStop}
 }
 
-// installed copies to the Cluster what the tests need to know about the installed manifests.
+// installed sets the Cluster's fields Serving and kinds from the installed manifests.
 func (c *Cluster) installed(manifests *install.Manifests) {
 	c.Serving = manifests.Serving
 	for _, definition := range manifests.Definitions {
@@ -46,7 +46,7 @@ func storedKind(definition *apiextensionsv1.CustomResourceDefinition) schema.Gro
 }
 
 // RemoveOnStop records an object that Stop must remove from an existing cluster. On any other cluster, it does nothing,
-// because such a cluster is removed as a whole. Trials may call RemoveOnStop concurrently.
+// because such a cluster is removed as a whole in the end. Trials may call RemoveOnStop concurrently.
 func (c *Cluster) RemoveOnStop(object client.Object) {
 	if c.Existing {
 		c.mu.Lock()

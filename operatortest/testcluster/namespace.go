@@ -16,17 +16,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// NamespaceTimeout bounds how long a namespace may take to become usable, and its custom resources to disappear.
+// NamespaceTimeout bounds a step of the kit's own work in a namespace, such as the wait until the namespace is usable,
+// or until the custom resources of a kind have disappeared from it.
 const NamespaceTimeout = 30 * time.Second
 
 // Namespace creates a namespace for one spec and returns its name.
 //
-// After the spec, the custom resources in the namespace are deleted, and the spec
-// fails if one of them doesn't disappear, for example because of a finalizer that
-// is never removed. On an existing cluster the namespace is deleted, too. Kubernetes
-// starts to empty a deleted namespace only after 5 seconds, so the spec doesn't wait
-// for that; [Cluster.Stop] does, once for all namespaces. Any other cluster is removed
-// as a whole: emptying a namespace would cost the API server more than most specs do.
+// After the spec, the custom resources in the namespace are deleted, and the spec fails if one of them doesn't
+// disappear, for example because of a finalizer that is never removed. On an existing cluster the namespace is deleted,
+// too. Kubernetes starts to empty a deleted namespace only after 5 seconds, so the spec doesn't wait for that;
+// [Cluster.Stop] does, once for all namespaces. Any other cluster is removed as a whole in the end: emptying a
+// namespace would cost the API server more than most specs do.
 func (c *Cluster) Namespace(ctx context.Context) string {
 	ginkgo.GinkgoHelper()
 	namespace, err := c.CreateNamespace(ctx)
@@ -79,7 +79,8 @@ func (c *Cluster) deleteAll(ctx context.Context, kind schema.GroupVersionKind, n
 	return nil
 }
 
-// expectNone returns an error if an object is left; the error names the object and its finalizers.
+// expectNone returns an error if objects of a kind are left in a namespace; the error names one of them and its
+// finalizers.
 func (c *Cluster) expectNone(ctx context.Context, kind schema.GroupVersionKind, namespace string) error {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(kind)

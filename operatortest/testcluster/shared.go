@@ -14,10 +14,10 @@ import (
 )
 
 // ScratchVariable is the environment variable that names a folder made by [controlplane.Scratch]. Start then uses the
-// control plane that an earlier process has left there, if it has the same definitions and options, and Stop leaves it
-// for the next process. Namespaces that earlier processes made are still there. A cluster is never shared if it has
-// webhooks, conversions or a definition with several versions, because its API server may call the process that has
-// installed them.
+// control plane that an earlier process has left there, if it was started with the Cluster's definitions and options.
+// Otherwise, Start removes it and starts a new one. Stop leaves the control plane for the next process. Namespaces that
+// earlier processes made in it are still there. A cluster is never shared if it has webhooks, conversions or a
+// definition with several versions, because its API server may call the process that has installed them.
 const ScratchVariable = "OPERATORTEST_SCRATCH"
 
 // scratch returns the folder that contains control planes to share. It returns "" if there is no such folder, or if the
@@ -38,8 +38,8 @@ func (c *Cluster) scratch(manifests *install.Manifests) (folder string, err erro
 	return folder, nil
 }
 
-// startShared removes control planes with other definitions or options from the scratch folder. Then it brings up the
-// control plane with the given ones, in a subfolder, and installs the manifests.
+// startShared brings up the control plane for the given options and definitions, in a subfolder of the scratch folder,
+// and installs the manifests. Before that, it removes all other control planes from the folder.
 func (c *Cluster) startShared(ctx context.Context, folder string, options controlplane.Options, manifests *install.Manifests) error {
 	name, err := fingerprint(options, manifests)
 	if err != nil {
