@@ -82,7 +82,7 @@ func (c *Cluster) startShared(ctx context.Context, folder string, options contro
 }
 
 // fingerprint identifies what a control plane is started with. It is short, because it becomes a part of the paths of
-// etcd's files, which are long anyway.
+// etcd's files, and these paths are long anyway.
 func fingerprint(options controlplane.Options, manifests *install.Manifests) (string, error) {
 	sum := sha256.New()
 	encoder := json.NewEncoder(sum)

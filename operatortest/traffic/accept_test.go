@@ -50,7 +50,7 @@ func TestAcceptJSON(t *testing.T) {
 	}
 }
 
-// choosy is an API server that replies in protobuf if a request prefers that, and otherwise in JSON. Its JSON is a
+// choosy starts an API server that replies in protobuf if a request prefers that, and otherwise in JSON. Its JSON is a
 // ConfigMap, or only the metadata of one if the request asks for that; its protobuf can't be decoded.
 func choosy(t *testing.T) *rest.Config {
 	server := httptest.NewServer(http.HandlerFunc(func(reply http.ResponseWriter, request *http.Request) {

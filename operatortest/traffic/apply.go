@@ -18,21 +18,22 @@ import (
 	"example.com/operator-workshop/operatortest/internal/state"
 )
 
-// ReadBefore makes the Tap find out which server-side applies change nothing. Before each of them, it calls the function
-// to read the object, and afterwards it compares the object with the reply. Other requests of the operator don't wait
-// for that.
+// ReadBefore makes the Tap find out which server-side applies change nothing. Before each apply, except a dry run, it
+// calls the function to read the object, and afterwards it compares the object with the reply. The operator's other
+// requests don't wait for that.
 //
 // If someone else writes to the object in between, the reply contains that change, too. So the Tap ignores changes to
-// the status, which others write as a subresource, unless the operator has applied the status. [Tap.NoteOther] makes
-// it ignore other changes.
+// the status, which others write as a subresource, unless the operator has applied the status. To make it ignore
+// someone else's changes to the rest of the object, too, call [Tap.NoteOther].
 func (t *Tap) ReadBefore(read func(context.Context, Request) (*unstructured.Unstructured, error)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.read = read
 }
 
-// NoteOther tells the Tap that someone else has written this version of an object. If they wrote it after the Tap
-// read the object and before the reply to a server-side apply, the Tap compares the reply with this version, too.
+// NoteOther tells the Tap that someone other than the operator has written this version of an object. If they wrote it
+// after the Tap read the object and before the reply to a server-side apply, the Tap compares the reply with this
+// version, too.
 func (t *Tap) NoteOther(object *unstructured.Unstructured) {
 	other := seen(object)
 	t.mu.Lock()
@@ -70,8 +71,8 @@ type apply struct {
 	before, after version
 }
 
-// isFrom reports whether the apply has changed nothing, if this version of the object was the one that it found. It
-// returns false for versions older than the object as it was read, and for versions newer than the reply.
+// isFrom reports whether the apply has changed nothing, if this version of the object was the one that the apply found.
+// It returns false for versions older than the object as it was read, and for versions newer than the reply.
 func (a *apply) isFrom(other version) bool {
 	if other.uid != a.after.uid {
 		return false
@@ -90,7 +91,7 @@ func (a *apply) isFrom(other version) bool {
 	return untilReply == 0 || other.withStatus == a.after.withStatus
 }
 
-// send sends a request, and notes whether a server-side apply has changed nothing.
+// send sends a request. If it is a server-side apply, send also notes whether it has changed nothing.
 func (t *transport) send(entry *Request, request *http.Request) (*http.Response, error) {
 	before := t.tap.readBefore(request.Context(), entry)
 	response, err := t.next.RoundTrip(request)
@@ -107,8 +108,8 @@ func (t *transport) send(entry *Request, request *http.Request) (*http.Response,
 	return response, nil
 }
 
-// readBefore reads the object that a server-side apply will change. It returns nil for other requests, for dry runs, and
-// if the object doesn't exist or can't be read.
+// readBefore reads the object that a server-side apply will change. It returns nil for other requests, for dry runs,
+// and if the object doesn't exist or the Tap can't read it.
 func (t *Tap) readBefore(ctx context.Context, entry *Request) *unstructured.Unstructured {
 	t.mu.Lock()
 	read := t.read
@@ -128,7 +129,8 @@ func isJSON(response *http.Response) bool {
 	return media == runtime.ContentTypeJSON
 }
 
-// noteApply compares the reply to a server-side apply with the object before it.
+// noteApply notes whether a server-side apply has changed nothing. before is the object as it was read before the
+// apply, and after is the reply.
 func (t *Tap) noteApply(entry *Request, before, after *unstructured.Unstructured) {
 	noted := &apply{subresource: entry.Subresource, before: seen(before), after: seen(after)}
 	t.mu.Lock()

@@ -28,7 +28,7 @@ func TestApplyThatChangesNothing(t *testing.T) {
 		before, reply string
 		// code is the status of the reply. Zero means 200.
 		code int
-		// others is the object that someone else has written.
+		// others is an object that someone else has written, or empty.
 		others      string
 		subresource string
 		how         types.PatchType

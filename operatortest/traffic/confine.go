@@ -19,9 +19,9 @@ type confinement struct {
 	namespaced func(Request) bool
 }
 
-// Confine changes the operator's requests for all namespaces, so that they concern only these namespaces. If there is
-// only one, they become requests for that one. If there are several, the Tap removes the objects in other namespaces
-// from the lists and watches. Requests that name a namespace stay as they are, and so do those for cluster-scoped
+// Confine restricts the operator's requests for all namespaces to the given namespaces. If only one is given, they
+// become requests for that one. If several are given, the Tap removes the objects in all other namespaces from the
+// replies to lists and watches. Requests that name a namespace stay as they are, and so do those for cluster-scoped
 // resources. namespaced reports whether a request's resource is namespaced.
 func (t *Tap) Confine(namespaced func(Request) bool, namespaces ...string) {
 	t.mu.Lock()
@@ -55,7 +55,7 @@ func asksForAll(verb string) bool {
 	return verb == "list" || verb == "watch" || verb == "deletecollection"
 }
 
-// onlyIn removes the objects in other namespaces from the reply to a list.
+// onlyIn removes the objects outside the given namespaces from the reply to a list.
 func onlyIn(namespaces []string, response *http.Response) (*http.Response, error) {
 	content, err := io.ReadAll(response.Body)
 	_ = response.Body.Close()

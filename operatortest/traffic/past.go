@@ -37,8 +37,8 @@ func (t *Tap) setPast(shown *past) {
 	t.past = shown
 }
 
-// fromPast changes a list as ShowPast specifies, while the past is shown. It returns an answer to send instead of the
-// API server's, or nil.
+// fromPast changes a list as ShowPast specifies, while the past is shown. For a watch that ShowPast refuses, it returns
+// the answer to send; otherwise, it returns nil.
 func (t *Tap) fromPast(request *http.Request, parsed *Request) *Answer {
 	t.mu.Lock()
 	shown := t.past

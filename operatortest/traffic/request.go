@@ -38,8 +38,8 @@ type Request struct {
 	// Confined means that the operator asked for all namespaces, and [Tap.Confine] showed it only Namespace or, if Namespace
 	// is empty, only those given to Confine.
 	Confined bool
-	// Past is the earlier revision at which [Tap.ShowPast] made the API server answer a list. It is empty if the
-	// reply was current.
+	// Past is the revision at which [Tap.ShowPast] made the API server answer a list, instead of the current one. It is
+	// empty if ShowPast didn't change the request.
 	Past string
 	// Path is the URL's path.
 	Path string
@@ -79,7 +79,7 @@ func (r Request) IsEvent() bool {
 	return r.Resource == "events" && (r.Group == "" || r.Group == "events.k8s.io")
 }
 
-// IsLease reports whether the request is for Leases, such as a request of the leader election.
+// IsLease reports whether the request is for Leases, which leader election uses.
 func (r Request) IsLease() bool { return r.Resource == "leases" && r.Group == "coordination.k8s.io" }
 
 // Kind returns the verb and the resource, such as "patch foos.example.com/status", or the verb and the path of a URL
@@ -98,7 +98,8 @@ func (r Request) Kind() string {
 	return r.Verb + " " + resource
 }
 
-// Target returns the namespace/name of the request's object, or only the name if the request names no namespace.
+// Target returns the namespace/name of the request's object, or only the name if the request names no namespace. The
+// name is empty for most lists and watches.
 func (r Request) Target() string {
 	if r.Namespace != "" {
 		return r.Namespace + "/" + r.Name
@@ -143,7 +144,7 @@ func parse(request *http.Request) (Request, error) {
 		parsed.Verb = strings.ToLower(request.Method)
 		return parsed, nil
 	}
-	// A namespace has subresources, too; they are not resources in the namespace.
+	// What follows a namespace's name can also be a subresource of the Namespace, instead of a resource in it.
 	if len(parts) > 2 && parts[0] == "namespaces" && parts[2] != "status" && parts[2] != "finalize" {
 		parsed.Namespace, parts = parts[1], parts[2:]
 	}

@@ -76,7 +76,7 @@ type Tap struct {
 	// read reads the object that a server-side apply will change. If it is nil, the Tap can't tell whether the apply
 	// changes anything.
 	read func(context.Context, Request) (*unstructured.Unstructured, error)
-	// others contains the versions of objects that others have written.
+	// others contains the versions of objects that NoteOther has been told of.
 	others []version
 	// killed is closed by Kill.
 	killed chan struct{}
@@ -116,7 +116,7 @@ func (t *Tap) SetRule(rule Rule) {
 }
 
 // Kill makes the operator's process look dead: it breaks the open watches, and no requests or replies pass any more.
-// Nothing that the operator does in the test process from then on reaches the API server.
+// The operator's code may run on, but no request that it makes from then on reaches the API server.
 func (t *Tap) Kill() {
 	t.mu.Lock()
 	t.die()

@@ -21,10 +21,10 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// waitTimeout bounds each wait for a server in the same process.
+// waitTimeout bounds each wait in these tests, whose servers run in the test process.
 const waitTimeout = 10 * time.Second
 
-// errBroken is the error with which rules fail requests.
+// errBroken is the error that the tests inject, for example as the error of a request.
 var errBroken = errors.New("broken by the test")
 
 // server is an API server that stores nothing: it counts the requests it gets,

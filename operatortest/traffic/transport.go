@@ -15,14 +15,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Answer is a reply that the API server might send.
+// Answer is an error reply that the API server might send.
 type Answer struct {
 	// Code is the HTTP status, such as 409.
 	Code int
 	// Reason is the machine-readable reason, such as metav1.StatusReasonConflict.
 	Reason metav1.StatusReason
-	// RetryAfter is sent in the Retry-After header, in whole seconds. If it is zero, there is
-	// no header. client-go itself retries a request if the reply has this header and the status 429 or 5xx.
+	// RetryAfter is sent in the Retry-After header, rounded to whole seconds. If it is zero, there is no header. client-go
+	// itself retries a request if the reply has this header and the status 429 or 5xx.
 	RetryAfter time.Duration
 }
 
@@ -85,8 +85,9 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// delay sends a request when the channel is closed, even if the operator has cancelled the request or is dead by then.
-// On a slow network, too, a request that has been sent may arrive after the process or its connection has ended.
+// delay sends a request when the channel action.Delay is closed, even if the operator has cancelled the request or is
+// dead by then. On a slow network, too, a request that has been sent may arrive after the process or its connection has
+// ended.
 func (t *transport) delay(entry *Request, action Action, request *http.Request) (*http.Response, error) {
 	sent := request.Clone(context.WithoutCancel(request.Context()))
 	if request.Body != nil {

@@ -21,11 +21,10 @@ type hold struct{ match func(Request) bool }
 type Release int
 
 const (
-	// Late delivers all of them, in order.
+	// Late delivers all held events, in order.
 	Late Release = iota
-	// Latest delivers one event for each object, with its latest state, as if the
-	// operator had been disconnected in the meantime. The operator never sees objects
-	// that were created and deleted in that time.
+	// Latest delivers one event for each object that has changed, with its latest state, as if the operator had been
+	// disconnected while the events were held. The operator never sees objects that were created and deleted in that time.
 	Latest
 )
 
@@ -143,7 +142,7 @@ type watch struct {
 	// pending are events that may be held; ready is what the operator can read.
 	pending []json.RawMessage
 	ready   bytes.Buffer
-	// shown is the latest version of each object whose events the operator could read.
+	// shown maps an object's UID to the version in the last event about it that the operator could read.
 	shown map[types.UID]Version
 	err   error
 }
@@ -285,7 +284,7 @@ type frame struct {
 }
 
 // describe returns an event's type and a key for its object. The key is empty for bookmarks and errors, which aren't
-// about an object.
+// about an object, and for events that can't be read.
 func describe(raw json.RawMessage) (apiwatch.EventType, string) {
 	kind, object := decode(raw)
 	if object == nil {
@@ -318,7 +317,7 @@ func decode(raw json.RawMessage) (apiwatch.EventType, *metav1.PartialObjectMetad
 	return event.Type, &rows[0].Object
 }
 
-// tableKind is the kind of what the API server sends to clients that print objects as a table.
+// tableKind is the kind in which the API server sends objects to clients that print them as a table.
 var tableKind = schema.GroupKind{Group: metav1.GroupName, Kind: "Table"}
 
 func retype(raw json.RawMessage, kind apiwatch.EventType) json.RawMessage {

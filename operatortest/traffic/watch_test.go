@@ -21,13 +21,13 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// event returns a line of a watch, with the type, the object's name and its resourceVersion.
+// event returns an event of a watch, about a ConfigMap with the given name and resource version.
 func event(kind apiwatch.EventType, name string, version int) json.RawMessage {
 	return json.RawMessage(fmt.Sprintf(
 		`{"type":%q,"object":{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"here","name":%q,"resourceVersion":"%d"}}}`, kind, name, version))
 }
 
-// tableEvent is a change that a watch of Tables reports.
+// tableEvent returns an event about a change, as a watch of Tables reports it.
 func tableEvent(name string, version int) json.RawMessage {
 	return json.RawMessage(fmt.Sprintf(
 		`{"type":"MODIFIED","object":{"apiVersion":"meta.k8s.io/v1","kind":"Table","metadata":{"resourceVersion":"%[2]d"},"columnDefinitions":null,"rows":[{"cells":[%[1]q,"1"],`+
