@@ -41,7 +41,7 @@ type Operator struct {
 	// only these two. An operator with Confine doesn't need AllNamespaces.
 	AllNamespaces bool
 	// Webhooks lists files and folders with the operator's webhook configurations. Set testcluster.Cluster.Webhooks to
-	// the same paths, so that they are installed.
+	// the same paths, so that the configurations are installed.
 	Webhooks []string
 	// ServesWebhooks means that Run serves webhooks at the address in [RunOptions.Webhooks]. Until all trials are done, the
 	// kit then runs one more operator, in a namespace of its own, so the webhooks answer even while the operator of a
@@ -76,8 +76,8 @@ type Operator struct {
 	// it for an operator that reports its state without a condition, for example as a phase. If Converged is nil, the kit
 	// uses Condition.
 	Converged func(resource *unstructured.Unstructured) error
-	// Children are the objects that the operator creates for a resource. It must not leave objects of other kinds behind,
-	// except Events and Leases.
+	// Children are the objects that the operator creates for a resource. The operator must not leave objects of other
+	// kinds behind, except Events and Leases.
 	Children []Child
 	// MaxWrites is how many of the operator's writes may take effect until a new resource has converged and the operator is
 	// at rest. Events, Leases and refused writes don't count.
@@ -140,9 +140,9 @@ type Operator struct {
 	// another system, counts as doing nothing. The minimum is two seconds. If MaxPause is zero, the interval is
 	// unknown, and a wait that doesn't succeed lasts until Timeout.
 	//
-	// If MaxPause is set, the kit gives up earlier on an operator that has stopped working. A wait ends if, for that time, the
-	// operator has made no request, its resources and children and the contents of External have not changed, and
-	// Kubernetes' own controllers have nothing left to do for them.
+	// If MaxPause is set, the kit doesn't wait until Timeout for an operator that has stopped working. A wait ends if, for
+	// at least MaxPause, the operator has made no request, its resources and children and the contents of External have
+	// not changed, and Kubernetes' own controllers have nothing left to do for them.
 	//
 	// MaxPause need not include delays that grow after failures: the kit allows two seconds after a failed request of the
 	// operator, twice as long after each further one, and always at least four times the longest gap so far between two of
@@ -150,8 +150,8 @@ type Operator struct {
 	MaxPause time.Duration
 	// Parallel is how many trials may run at the same time. If it is zero, the environment variable
 	// OPERATORTEST_PARALLEL applies, or else there may be 12, whatever the number of cores, because trials mostly wait.
-	// Each has at least one operator of its own, so a smaller number helps if an operator needs much memory, or if waits
-	// fail only because the machine is busy. A few more trials, whose results others wait for, may run at the same time.
+	// A trial runs operators of its own, so a smaller number helps if an operator needs much memory, or if waits fail only
+	// because the machine is busy. A few more trials, whose results others wait for, may run at the same time.
 	Parallel int
 	// Timeout bounds each wait for the operator. If it is zero, the environment variable OPERATORTEST_TIMEOUT applies, or
 	// else one minute.
@@ -162,8 +162,9 @@ type Operator struct {
 type RunOptions struct {
 	// Namespace is the only namespace that the operator may read and write. In a trial that [Operator.AllNamespaces]
 	// permits, and for the operator that only serves webhooks (see [Operator.WebhooksOnly]), it is empty, which means all
-	// namespaces. The name of a cluster-scoped child must contain the resource's name or namespace. If the custom
-	// resources are cluster-scoped, the operator lists and watches only those of its trial.
+	// namespaces. The name of a cluster-scoped child must contain the resource's namespace or, if the resource is
+	// cluster-scoped, too, the resource's name. The kit restricts an operator's lists and watches of cluster-scoped custom
+	// resources to those of the operator's trial.
 	Namespace string
 	// Resync is how often the informers pass all objects to the handlers again. Zero means the operator's default.
 	Resync time.Duration
@@ -228,7 +229,8 @@ type Child struct {
 	// ignores.
 	Drift map[string]string
 	// Foreign contains JSON merge patches to fields that belong to others; the operator must leave these fields alone.
-	// Before it applies a patch from Drift, the kit applies all of these, and also adds a label and an annotation.
+	// Before it applies a patch from Drift, the kit applies all patches in Foreign, and also adds a label and an
+	// annotation.
 	Foreign map[string]string
 	// Applied contains parts of the child, as JSON, that others add by server-side apply and the operator must leave
 	// alone; each key describes its part. An example is a sidecar,

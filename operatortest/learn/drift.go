@@ -136,7 +136,7 @@ func proposals(object *unstructured.Unstructured, path []string) []proposal {
 	return nil
 }
 
-// nested returns a merge patch that sets one field.
+// nested returns a merge patch that sets one field or, if the value is nil, removes it.
 func nested(path []string, value any) map[string]any {
 	for i := len(path) - 1; i > 0; i-- {
 		value = map[string]any{path[i]: value}
@@ -145,8 +145,9 @@ func nested(path []string, value any) map[string]any {
 }
 
 // accepted returns at most maxProposals proposals that the API server accepts: first one for a field that doesn't have
-// its default value, then one for a label, then more for fields that don't have their default values. If all fields
-// have their default values, accepted proposes to change one of them, although the operator may not have set it.
+// its default value, then one for a label, then more for fields that don't have their default values. If there is none
+// for such a field, accepted proposes to change one that has its default value, although the operator may not have set
+// that field.
 func accepted(ctx context.Context, t *trial.Trial, object *unstructured.Unstructured) ([]proposal, error) {
 	own, _ := split(object)
 	var set, defaulted, labels []proposal

@@ -25,7 +25,7 @@ import (
 
 // Specs reads the schema of the sample's kind from the API server, once.
 func (runner *Runner) Specs(ctx context.Context) (*specgen.Specs, error) {
-	// Others need the result, too, even if the trial that asks first is cancelled.
+	// Other callers need the result, too, even if the first one is cancelled.
 	runner.specsOnce.Do(func() { runner.knownSpecs, runner.specsErr = runner.readSpecs(context.WithoutCancel(ctx)) })
 	return runner.knownSpecs, runner.specsErr
 }
@@ -68,7 +68,7 @@ func (runner *Runner) readSpecs(ctx context.Context) (*specgen.Specs, error) {
 
 // OtherSpec returns a spec that the API server accepts as a change of the sample. The spec differs from the sample's in
 // every field that may change and for which another value is known or, if the API server refuses that, in one of these
-// fields. If there are none, it is the sample's own spec. OtherSpec always returns the same spec.
+// fields. If there are none, it is the sample's own spec. OtherSpec returns the same spec at every call.
 func (runner *Runner) OtherSpec(ctx context.Context) (map[string]any, error) {
 	known, err := runner.Specs(ctx)
 	if err != nil {
@@ -135,7 +135,7 @@ func (runner *Runner) Admits(ctx context.Context, spec map[string]any) (map[stri
 	return manifest.EmptyFields(stored, runner.drafts), err
 }
 
-// Allows returns an error if the API server refuses to change a resource's spec.
+// Allows returns an error if the API server refuses, in a dry run, to give a resource another spec.
 func (t *Trial) Allows(ctx context.Context, resource *unstructured.Unstructured, spec map[string]any) error {
 	content, err := json.Marshal([]any{map[string]any{"op": "add", "path": "/spec", "value": manifest.FillFields(spec, t.Namespace)}})
 	if err != nil {
@@ -153,8 +153,8 @@ func (t *Trial) Allows(ctx context.Context, resource *unstructured.Unstructured,
 var denial = regexp.MustCompile(`^admission webhook "[^"]+" denied the request`)
 
 // Refused reports whether err means that the API server or a webhook rejected a spec, rather than that the request
-// failed for another reason. The kit has all permissions, so Forbidden has no other reason. A webhook may deny a request
-// with any status code.
+// failed for another reason. The kit has all permissions, so Forbidden comes from admission control, not from a missing
+// permission. A webhook may deny a request with any status code.
 func Refused(err error) bool {
 	var status apierrors.APIStatus
 	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || errors.As(err, &status) && denial.MatchString(status.Status().Message)

@@ -37,8 +37,9 @@ type store struct {
 	informers map[schema.GroupVersionKind]cache.SharedIndexInformer
 	// changes counts the changes seen in each namespace.
 	changes map[string]int
-	// followed contains all versions of the objects in some namespaces; those of each kind are in the order in which
-	// they were written.
+	// followed contains, for each namespace passed to follow, the versions seen since that call: those of the objects in
+	// the namespace, and of the cluster-scoped objects whose names contain the namespace's name. The versions of each kind
+	// are in the order in which they were written.
 	followed map[string][]version
 }
 
@@ -162,7 +163,8 @@ func (s *store) version(namespace string) int {
 	return s.changes[namespace] + s.changes[metav1.NamespaceNone] // a cluster-scoped object may belong to any trial
 }
 
-// note records a version of an object that is followed. The name of a cluster-scoped object identifies its trial.
+// note records a version of an object for the followed namespace to which the object belongs. The name of a
+// cluster-scoped object contains the name of its trial's namespace.
 func (s *store) note(namespace string, object any, gone bool) {
 	seen, isObject := object.(*unstructured.Unstructured)
 	if !isObject {

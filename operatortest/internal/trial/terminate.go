@@ -15,9 +15,10 @@ import (
 )
 
 // GrantOutside makes sure that all permissions of the trial's operators are defined outside its namespace. If the
-// operator declares Roles, the trial's operators get a user of their own with a ClusterRole. When a namespace is
-// deleted, the Roles and RoleBindings in it may be deleted first. An operator that watches the whole cluster would keep
-// its ClusterRole, so an operator that the kit confines to a namespace keeps its permissions, too.
+// operator's roles include a Role, the trial's operators get a user of their own, with a ClusterRole that contains the
+// rules of all roles. A trial with a second namespace needs these rules there, too. When a namespace is deleted, the
+// Roles and RoleBindings in it may be deleted first. An operator that watches the whole cluster would keep its
+// ClusterRole, so an operator that the kit confines to a namespace keeps its permissions, too.
 func (t *Trial) GrantOutside(ctx context.Context) error {
 	if len(t.roles) == 0 {
 		return nil // no permission is defined in the namespace
@@ -54,7 +55,7 @@ func (t *Trial) DeleteNamespace(ctx context.Context) error {
 	return nil
 }
 
-// WaitNamespaceEmptied waits until Kubernetes has begun to delete the resources in a deleted namespace.
+// WaitNamespaceEmptied waits until each custom resource in the trial's deleted namespace is gone or is being deleted.
 func (t *Trial) WaitNamespaceEmptied(ctx context.Context) error {
 	return t.Within(ctx, testcluster.NamespaceTimeout, "Kubernetes to empty the namespace", func(ctx context.Context) error {
 		resources, err := t.List(ctx, t.Sample.GroupVersionKind())
@@ -70,7 +71,7 @@ func (t *Trial) WaitNamespaceEmptied(ctx context.Context) error {
 	})
 }
 
-// WaitNamespaceGone waits until the namespace is gone.
+// WaitNamespaceGone waits until the trial's deleted namespace is gone.
 func (t *Trial) WaitNamespaceGone(ctx context.Context) error {
 	return t.Within(ctx, max(t.Operator.Timeout, testcluster.NamespaceTimeout), "the namespace to be emptied and removed", func(ctx context.Context) error {
 		namespace := &corev1.Namespace{}

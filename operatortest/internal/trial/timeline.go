@@ -19,13 +19,14 @@ import (
 	"example.com/operator-workshop/operatortest/traffic"
 )
 
-// recordedCluster is a cluster with another client for the administrator.
+// recordedCluster is a cluster whose Admin is replaced with a client that records writes.
 type recordedCluster struct {
 	*testcluster.Cluster
 	Admin client.Client
 }
 
-// recorder is a client that notes each write, except dry runs, with the time when it was sent.
+// recorder is a client that notes each create, update, patch and delete, except dry runs, with the time when it was
+// sent.
 type recorder struct {
 	client.Client
 	note func(at time.Time, verb string, object client.Object, detail string, err error)

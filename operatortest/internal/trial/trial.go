@@ -25,8 +25,8 @@ type Trial struct {
 	*Runner
 	// Cluster is the Runner's, with a client that records what the trial writes.
 	Cluster recordedCluster
-	// began is when the trial began. acts lists what the kit has written to the cluster since then. actsMu guards acts and
-	// changes of instances.
+	// began is when the trial began. acts lists the writes that Cluster.Admin has recorded. actsMu guards acts and changes
+	// of instances.
 	began     time.Time
 	actsMu    sync.Mutex
 	acts      []report.Entry
@@ -35,19 +35,20 @@ type Trial struct {
 	user string
 	// id identifies the trial, as in its Record.
 	id string
-	// Foreign holds the UIDs of the known objects that the operator didn't make.
+	// Foreign holds the UIDs of objects that the kit knows to be the work of others, not of the operator.
 	Foreign map[types.UID]bool
 	// applied is what others have added to children, by the children's UIDs.
 	applied map[types.UID]appliedParts
-	// prepared names the unmeetable specs for which Prepare has been called.
+	// prepared names the unmeetable specs for which Unmeetable.Prepare has been called.
 	prepared map[string]bool
 	// retained contains the retained children that some resource calls for, or called for earlier. kept lists those
 	// that existed when their resources were deleted.
 	retained map[retained]bool
 	kept     []kept
-	// labelled lists the cluster-scoped resources of which the operators see only the objects with trialLabel.
+	// labelled lists the cluster-scoped resources of which the operators see only the objects that trialLabel assigns to
+	// the trial.
 	labelled []schema.GroupResource
-	// clusterWide lists the cluster-scoped objects that Prepare created.
+	// clusterWide lists the cluster-scoped objects that Operator.Prepare or an Unmeetable's Prepare created.
 	clusterWide []client.Object
 	instances   []*Instance
 	secrets     *secretWatch
@@ -114,7 +115,7 @@ func (runner *Runner) Try(ctx context.Context, name string, experiment func(cont
 		return err
 	}
 	if err := experiment(ctx, tried); err != nil {
-		// An operator that writes elsewhere disturbs all trials, so report that first, and a panic next.
+		// An operator that writes outside its trial disturbs other trials, so report that first, and a panic next.
 		return errors.Join(tried.confined(), tried.panicked(), err)
 	}
 	err = errors.Join(tried.confined(), tried.undeclared(ctx), tried.stays(ctx), tried.checkBeside(ctx))
@@ -132,7 +133,7 @@ func (runner *Runner) newTrial(id, namespace string) *Trial {
 	return made
 }
 
-// markForeign marks the objects of the children's kinds in the namespace as someone else's, unless they are children of a
+// markForeign marks the trial's objects of the children's kinds as someone else's, unless they are children of a
 // resource of the sample's kind.
 func (t *Trial) markForeign(ctx context.Context) error {
 	resources, err := t.List(ctx, t.Sample.GroupVersionKind())
@@ -154,8 +155,8 @@ func (t *Trial) markForeign(ctx context.Context) error {
 	return nil
 }
 
-// clear kills the operators, deletes the cluster-scoped objects that Prepare created and, on an existing cluster, the
-// trial's namespaces and other cluster-scoped objects.
+// clear kills the operators, deletes the cluster-scoped objects that a Prepare function created and, on an existing
+// cluster, the trial's namespaces and other cluster-scoped objects.
 func (t *Trial) clear(namespace *corev1.Namespace) error {
 	var errs []error
 	if t.secrets != nil {
@@ -194,7 +195,8 @@ func (t *Trial) empty(namespace *corev1.Namespace) error {
 	return errors.Join(errs...)
 }
 
-// Establish creates a resource and returns its final state.
+// Establish creates a resource, waits until it has converged and the operator is at rest, and returns the state of the
+// trial's namespace.
 func (t *Trial) Establish(ctx context.Context, operator *Instance, resource *unstructured.Unstructured) (state.Snapshot, error) {
 	if err := t.Create(ctx, resource); err != nil {
 		return nil, err

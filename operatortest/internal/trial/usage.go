@@ -13,13 +13,14 @@ import (
 
 // Usage is what an operator is using at one moment.
 type Usage struct {
-	// Goroutines counts the goroutines by the function that each runs; Stacks contains one stack for each function.
+	// Goroutines counts the goroutines by the function with which each began; Stacks contains one stack for each of these
+	// functions.
 	Goroutines map[string]int
 	Stacks     map[string]string
 	// Watches is the number of open watches.
 	Watches int
-	// Heap is the whole process's heap in use after a garbage collection, in bytes, without the log that the kit
-	// keeps.
+	// Heap is the whole process's heap in use after a garbage collection, in bytes, without what the kit keeps of the
+	// operator's log.
 	Heap int64
 	// Processes is measured in place of goroutines and the heap if the operator runs as processes of its own.
 	Processes procgroup.Usage

@@ -16,7 +16,7 @@ import (
 // Strict makes the API server refuse unknown and duplicate fields.
 const Strict = client.FieldValidation(metav1.FieldValidationStrict)
 
-// Resource returns a new resource for the trial. It is like the sample, but with the given spec unless that is nil.
+// Resource returns a new resource for the trial. It is like the sample, but has the given spec unless that is nil.
 func (t *Trial) Resource(spec map[string]any) *unstructured.Unstructured {
 	made := t.Runner.Resource(spec)
 	t.place(made)

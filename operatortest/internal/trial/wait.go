@@ -93,14 +93,14 @@ func Unusable(err error) error { return unusable{err} }
 func IsUnusable(err error) bool { return errors.As(err, &unusable{}) }
 
 // Eventually waits until the condition holds. If it doesn't hold in time, Eventually returns the condition's last
-// error. It stops before Operator.Timeout if the operator pauses for longer than Operator.MaxPause allows and nothing
-// else is left to do in the cluster. A panic, an error of BeforeLook or an error marked by Unusable also ends the
-// wait. For conditions that don't depend on the operator alone, use Within.
+// error. It stops before Operator.Timeout if the operator pauses for longer than Operator.MaxPause allows while
+// Kubernetes' own controllers have nothing left to do. A panic, an error of BeforeLook or an error marked by Unusable
+// also ends the wait. For conditions that don't depend on the operator alone, use Within.
 func (t *Trial) Eventually(ctx context.Context, what string, condition func(context.Context) error) error {
 	return t.wait(ctx, t.Operator.Timeout, what, condition, t.newPause(ctx))
 }
 
-// Within is like Eventually with another time limit, and waits that long even if the operator pauses.
+// Within is like Eventually, but the caller sets the time limit, and a pause of the operator doesn't end the wait.
 func (t *Trial) Within(ctx context.Context, limit time.Duration, what string, condition func(context.Context) error) error {
 	return t.wait(ctx, limit, what, condition, nil)
 }
@@ -145,11 +145,11 @@ func (t *Trial) wait(ctx context.Context, limit time.Duration, what string, cond
 	return fmt.Errorf("expected %s\nfound, after %s at most: %w", what, limit, last)
 }
 
-// Await is like Eventually, for a condition that only reads, and reads only the operator's resources and children
-// from the trial's namespace. It checks the condition against the Runner's store whenever one of these has changed or,
-// if there is an Operator.External, at every look. The store may be out of date, so success counts only if the API
-// server confirms it. If Operator.MaxPause is set, Await also asks the API server every second while the operator does
-// nothing.
+// Await is like Eventually, for a condition that only reads, and reads only the trial's resources and children and what
+// exists in Operator.External. It checks the condition against the Runner's store at first, and then whenever a
+// resource or child has changed or, if there is an Operator.External, at every poll. The store may be out of date, so
+// success counts only if the API server confirms it. If Operator.MaxPause is set, Await also asks the API server every
+// second while the operator does nothing.
 func (t *Trial) Await(ctx context.Context, what string, condition func(context.Context) error) error {
 	seen, last, idle := -1, error(nil), t.newPause(ctx)
 	return t.wait(ctx, t.Operator.Timeout, what, func(ctx context.Context) error {

@@ -17,7 +17,8 @@ import (
 // connectTimeout bounds one attempt to reach a webhook server on this machine.
 const connectTimeout = time.Second
 
-// serveWebhooks runs an operator that serves the cluster's webhooks until Close. It has no resources to reconcile.
+// serveWebhooks starts an operator that serves the cluster's webhooks until the Runner is closed, and waits until its
+// server accepts connections. That operator has no resources to reconcile.
 func (runner *Runner) serveWebhooks(ctx context.Context) error {
 	namespace, err := runner.Cluster.CreateNamespace(ctx)
 	if err != nil {
@@ -41,7 +42,7 @@ func (runner *Runner) serveWebhooks(ctx context.Context) error {
 }
 
 // stopServing stops the operator that serves the webhooks, and waits until it has ended, for at most Operator.Timeout.
-// It ignores errors.
+// stopServing ignores errors.
 func (t *Trial) stopServing() {
 	_ = t.clear(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: t.Namespace}})
 	for _, instance := range t.instances {
