@@ -55,7 +55,6 @@ func depotOperator() operatortest.Operator {
 		LeftOut: map[string]string{
 			"least-privilege/create events.events.k8s.io": "it emits Events only about name conflicts and refused children",
 			"least-privilege/patch events.events.k8s.io":  "it emits Events only about name conflicts and refused children",
-			namespaceDeletion.name:                        "a Depot is in no namespace",
 		},
 	}
 }

@@ -2,6 +2,7 @@ package behaviours
 
 import (
 	"context"
+	"fmt"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -27,6 +28,10 @@ var namespaceDeletion = behaviour{
 // deleteNamespace deletes the namespace, and then the children, usually before Kubernetes deletes them or the resource.
 // For an operator, it is hardest if the children go before the resource; Kubernetes' own order can differ every time.
 func deleteNamespace(ctx context.Context, t *trial.Trial) error {
+	if t.IsClusterScoped() {
+		t.NotTried = fmt.Sprintf("%s is cluster-scoped: no namespace contains it", t.Sample.GetKind())
+		return nil
+	}
 	if err := t.GrantOutside(ctx); err != nil {
 		return err
 	}

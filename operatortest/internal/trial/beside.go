@@ -19,7 +19,7 @@ import (
 // NoSecondNamespace returns the reason why an operator can't be tried in two namespaces, or "" if it can.
 func (runner *Runner) NoSecondNamespace() string {
 	switch {
-	case runner.clusterScoped[runner.Sample.GroupVersionKind()]:
+	case runner.IsClusterScoped():
 		return fmt.Sprintf("%s is cluster-scoped", runner.Sample.GetKind())
 	case !runner.Operator.Confine && !runner.Operator.AllNamespaces:
 		return "the operator sees only one namespace: set Operator.AllNamespaces if it can watch all of them"

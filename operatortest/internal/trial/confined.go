@@ -23,7 +23,7 @@ func (t *Trial) confined() error {
 			if request.IsWrite() && !t.mayWrite(request) && request.Status < http.StatusBadRequest {
 				return fmt.Errorf("expected the operator to write only in its own namespace, %s\nfound: %s\n"+
 					"confine its caches, writes and events to RunOptions.Namespace, or set Operator.Confine if it has no setting for that; "+
-					"give each cluster-scoped object a name that contains its resource's name or namespace", t.Namespace, request)
+					"give each cluster-scoped object a name that contains its resource's namespace or, if the resource has none, the resource's name", t.Namespace, request)
 			}
 		}
 	}

@@ -31,7 +31,7 @@ func CheckChild(declared operatortest.Child) error {
 // needsOwner reports whether a declared child must have a controller reference. A cluster-scoped child of a namespaced
 // resource can't have one.
 func (runner *Runner) needsOwner(declared operatortest.Child) bool {
-	isAbove := runner.clusterScoped[declared.Kind] && !runner.clusterScoped[runner.Sample.GroupVersionKind()]
+	isAbove := runner.clusterScoped[declared.Kind] && !runner.IsClusterScoped()
 	return !declared.Unowned && !declared.Retained && !isAbove
 }
 

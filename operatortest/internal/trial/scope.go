@@ -116,9 +116,14 @@ func (t *Trial) isOurs(object *unstructured.Unstructured) bool {
 	return !t.clusterScoped[object.GroupVersionKind()] || strings.Contains(object.GetName(), t.Namespace)
 }
 
+// IsClusterScoped reports whether the sample's kind has no namespace.
+func (runner *Runner) IsClusterScoped() bool {
+	return runner.clusterScoped[runner.Sample.GroupVersionKind()]
+}
+
 // EventsNamespace returns the namespace to which client-go's recorders write events about the trial's resources.
 func (t *Trial) EventsNamespace() string {
-	if t.clusterScoped[t.Sample.GroupVersionKind()] {
+	if t.IsClusterScoped() {
 		return metav1.NamespaceDefault
 	}
 	return t.Namespace
