@@ -353,6 +353,8 @@ func TestEmptyAnswers(t *testing.T) {
 			g.Expect(cloud.Is(err, cloud.Unavailable)).To(BeTrue(), "expected Unavailable, found: %v", err)
 			_, err = account.Find(t.Context(), cloud.Owner{UID: "owner"})
 			g.Expect(cloud.Is(err, cloud.Unavailable)).To(BeTrue(), "a response without a list proves nothing, so the error must be Unavailable; found: %v", err)
+			_, err = account.Kubeconfig(t.Context(), &cloud.Cluster{ID: "wanted"})
+			g.Expect(cloud.Is(err, cloud.Unavailable)).To(BeTrue(), "expected Unavailable, found: %v", err)
 			if body == `{"kubernetes_cluster":{"id":"another"}}` {
 				return // this is a valid response to a create request
 			}

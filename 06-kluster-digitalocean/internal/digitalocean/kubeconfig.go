@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"time"
 
+	"k8s.io/client-go/tools/clientcmd"
+
 	"example.com/operator-workshop/06-kluster-digitalocean/internal/cloud"
 )
 
@@ -18,6 +20,10 @@ func (a *Account) Kubeconfig(ctx context.Context, cluster *cloud.Cluster) (cloud
 	path := fmt.Sprintf("%s/%s/kubeconfig?expiry_seconds=%d", clustersPath, cluster.ID, int(credentialsValidity.Seconds()))
 	if err := a.do(ctx, http.MethodGet, path, nil, content); err != nil {
 		return cloud.Kubeconfig{}, fmt.Errorf("get the kubeconfig of cluster %s: %w", cluster.ID, err)
+	}
+	// A successful response could also be a proxy's page.
+	if _, err := clientcmd.RESTConfigFromKubeConfig(content.Bytes()); err != nil {
+		return cloud.Kubeconfig{}, fmt.Errorf("get the kubeconfig of cluster %s: %w", cluster.ID, &cloud.Error{Problem: cloud.Unavailable, Message: "the answer holds no kubeconfig"})
 	}
 	return cloud.Kubeconfig{Content: content.Bytes(), Expires: asked.Add(credentialsValidity)}, nil
 }
