@@ -143,7 +143,7 @@ func validity(secret *corev1.Secret, now time.Time) (time.Duration, bool) {
 // newKubeconfigSecret returns the Secret that holds the credentials. They are replaced after two thirds of their
 // lifetime.
 func newKubeconfigSecret(kluster *klusterv1alpha1.Kluster, kubeconfig cloud.Kubeconfig, now time.Time) *corev1.Secret {
-	refresh := now.Add(kubeconfig.Expires.Sub(now) * 2 / 3)
+	refresh := now.Add(kubeconfig.Expires.Sub(now) / 3 * 2)
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: kluster.Namespace,
