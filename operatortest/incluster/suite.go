@@ -41,10 +41,7 @@ func Check(ctx context.Context, o Operator) {
 	}
 	simulated := Kubectl(ctx, "get", "nodes", `--output=jsonpath={.items[*].metadata.annotations.kwok\.x-k8s\.io/node}`)
 	gomega.Expect(simulated).To(gomega.BeEmpty(), "the nodes of this cluster are simulated and run no container: these tests need real ones")
-	present := o.deployed(ctx)
-	for _, object := range []string{"namespace/" + o.Trial, "clusterrolebinding/" + o.metricsBinding()} {
-		present += Kubectl(ctx, "get", object, "--ignore-not-found", "--output=name")
-	}
+	present := o.deployed(ctx) + Kubectl(ctx, "get", "namespace/"+o.Trial, "clusterrolebinding/"+o.metricsBinding(), "--ignore-not-found", "--output=name")
 	gomega.Expect(present).To(gomega.BeEmpty(), "the objects that these tests remove at the end must not exist when they begin: run `make undeploy`, and delete the namespace %s and the ClusterRoleBinding %s", o.Trial, o.metricsBinding())
 }
 
