@@ -114,9 +114,9 @@ type File struct {
 	// do: the interval at which it polls or requeues. If the operator pauses for longer than that, the kit may stop
 	// waiting before Timeout.
 	MaxPause string `json:"maxPause,omitempty"`
-	// Parallel is how many trials may run at the same time, each with at least one process of the operator. If it is zero,
-	// the environment variable OPERATORTEST_PARALLEL applies, or else there may be 12. A few more trials, whose results
-	// others wait for, may run at the same time.
+	// Parallel is how many trials may run at the same time, most of them with at least one process of the operator. If it is
+	// zero, the environment variable OPERATORTEST_PARALLEL applies, or else there may be 12. A few more trials, whose
+	// results others wait for, may run at the same time.
 	Parallel int `json:"parallel,omitempty"`
 	// Timeout bounds each wait for the operator, such as 30s. If it is empty, the environment variable
 	// OPERATORTEST_TIMEOUT applies, or else one minute.
