@@ -63,7 +63,7 @@ func (c *controller) deploymentUpdated(before, after any) {
 	c.deploymentChanged(newer)
 }
 
-// deploymentChanged queues the Foos that a change of the Deployment may concern.
+// deploymentChanged queues the Foos that a change to the Deployment may concern.
 //
 //workshop:step 2.12a
 func (c *controller) deploymentChanged(object any) {

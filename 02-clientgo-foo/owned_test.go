@@ -68,7 +68,7 @@ func difference(g Gomega, from, to *appsv1.Deployment) string {
 	return string(changes)
 }
 
-// inContainer returns a change of a Deployment that makes the given change in the first container.
+// inContainer returns a change to a Deployment that makes the given change in the first container.
 func inContainer(change func(*corev1.Container)) func(*appsv1.Deployment) {
 	return func(deployment *appsv1.Deployment) { change(&deployment.Spec.Template.Spec.Containers[0]) }
 }

@@ -176,7 +176,7 @@ func (c *controller) act(ctx context.Context, kluster *klusterv1alpha1.Kluster, 
 	return c.update(ctx, kluster, observed)
 }
 
-// create first records the create intent. The next time, it creates the cluster, and records the ID.
+// create creates the cluster, and records its ID.
 //
 //workshop:step 6.9a
 func (c *controller) create(ctx context.Context, kluster *klusterv1alpha1.Kluster, observed observation) (result, error) {

@@ -37,7 +37,7 @@ var _ = format.RegisterCustomFormatter(func(value any) (text string, handled boo
 	return "", false
 })
 
-// describe returns a text with the fields of a cluster that the tests compare.
+// describe returns a string that shows those fields of a cluster that the tests compare.
 func describe(cluster doks.Cluster) string {
 	text := fmt.Sprintf("cluster %s with the ID %s has the state %s, the version %s, and the tags %q", cluster.Name, cluster.ID, cluster.Status.State, cluster.Version, cluster.Tags)
 	for _, pool := range cluster.NodePools {

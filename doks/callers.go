@@ -51,7 +51,7 @@ func find(tokens []string, token string) int {
 	return found
 }
 
-// conceal replaces the emulator's tokens in a text that people read: a client may have put one into a URL.
+// conceal replaces the emulator's tokens in a string that people read: a client may have put one into a URL.
 func (e *Emulator) conceal(text string) string {
 	for _, token := range e.options.allTokens() {
 		text = strings.ReplaceAll(text, token, "[token]")

@@ -31,7 +31,7 @@ type Cluster struct {
 	UpdatedAt       time.Time `json:"updated_at"`
 }
 
-// Status is the state of a cluster, with a text for people.
+// Status is the state of a cluster, with a message for people.
 type Status struct {
 	State   State  `json:"state"`
 	Message string `json:"message,omitempty"`

@@ -15,7 +15,7 @@ import (
 // has replaced. A killed process can't restore that conversion, but the next one can.
 const replacedAnnotation = "localwebhook.example.com/replaced"
 
-// replacement is a change of a CRD's conversion.
+// replacement is a change to a CRD's conversion.
 type replacement struct {
 	// Former is the conversion to restore at the end, and Written is the one that the process wrote.
 	Former, Written *apiextensionsv1.CustomResourceConversion

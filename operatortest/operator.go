@@ -122,7 +122,7 @@ type Operator struct {
 	//	collision/event               the operator reports a name conflict only with a condition, without an Event
 	//	misoperation/report           the operator reports what it can't do only in its log, not in the status or an Event
 	//	misoperation/pods             the status describes the children themselves, whether or not their pods are running
-	//	update/PATH                   a change of the field with this path has no effect until later
+	//	update/PATH                   a change to the field with this path has no effect until later
 	//	secrets/KEY                   the value of this key in Secrets is not confidential, as in "secrets/host"
 	//	secrets/log                   the operator logs nothing
 	//	growth/memory                 the kit's objects don't fill a bounded cache, or the suite itself keeps objects

@@ -220,7 +220,7 @@ func printFound(out io.Writer, own *exercise.Copy, finding *exercise.Finding) {
 	}
 }
 
-// field prints a name and, beside it, the aligned lines of a text.
+// field prints a name and, beside it, the aligned lines of a string.
 func field(out io.Writer, name, text string) {
 	for i, line := range strings.Split(strings.TrimSpace(text), "\n") {
 		if i > 0 {

@@ -36,7 +36,7 @@ type Ran struct {
 	unmatched []string
 }
 
-// String returns a text such as "3 tests, 1 spec on a control plane".
+// String returns a string such as "3 tests, 1 spec on a control plane".
 func (r Ran) String() string {
 	count := func(n int, noun string) string {
 		if n == 1 {

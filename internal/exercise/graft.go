@@ -84,7 +84,7 @@ func nameOf(node ast.Decl) string {
 	return ""
 }
 
-// assigned returns a text that tells declarations of _ apart by their values. For a call, the text is the function,
+// assigned returns a string that tells declarations of _ apart by their values. For a call, the string is the function,
 // followed by the first argument if that is a literal. For any other value, it is the whole expression.
 func assigned(value ast.Expr) string {
 	call, isCall := value.(*ast.CallExpr)

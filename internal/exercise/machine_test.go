@@ -66,7 +66,7 @@ func TestTheMachineIsBlamed(t *testing.T) {
 	}
 }
 
-// fakeGo returns a function that makes go print a text and fail if go's first argument matches the pattern. The pattern
+// fakeGo returns a function that makes go print a string and fail if go's first argument matches the pattern. The pattern
 // is written as in a shell's case statement, with the closing parenthesis.
 func fakeGo(pattern, prints string) func(*testing.T, *Stage) {
 	return func(t *testing.T, _ *Stage) {

@@ -96,7 +96,7 @@ const (
 	greetStub = "\t// Your turn, step 1.2a: Say hello.\n\treturn \"\"\n"
 )
 
-// editChapter replaces the first occurrence of a text in the chapter, and editTests does so in the stage's tests.
+// editChapter replaces the first occurrence of a string in the chapter, and editTests does so in the stage's tests.
 func (s *Stage) editChapter(t *testing.T, old, replacement string) {
 	t.Helper()
 	editFile(t, s.Chapter, old, replacement)

@@ -45,7 +45,7 @@ func phrasesPattern() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)\b(?:` + strings.Join(phrases, "|") + `)\b`)
 }
 
-// reportPhrases calls report for each avoided phrase in a text, with the phrase's byte offset and a message.
+// reportPhrases calls report for each avoided phrase in a string, with the phrase's byte offset and a message.
 func (c *Checker) reportPhrases(text string, report func(at int, message string)) {
 	for _, found := range c.phrases.FindAllStringIndex(text, -1) {
 		phrase := strings.Join(strings.Fields(text[found[0]:found[1]]), " ")

@@ -92,7 +92,7 @@ func (c *Checker) checkExercises(path string) error {
 	return errors.Join(problems...)
 }
 
-// checkPhrases looks for avoided phrases in a text, except in code. The text begins on the given line of the file.
+// checkPhrases looks for avoided phrases in a string, except in code. The string begins on the given line of the file.
 func (c *Checker) checkPhrases(path string, line int, text string) error {
 	if inside, err := filepath.Rel(c.root, path); err == nil {
 		path = inside

@@ -73,7 +73,7 @@ func runDepots(ctx context.Context, config *rest.Config, options operatortest.Ru
 	reconciler := &depotReconciler{
 		Client: manager.GetClient(), recorder: manager.GetEventRecorder("depot-operator"), namespace: options.Namespace, rolesOnly: rolesOnly,
 	}
-	// Every child has its Depot's name. Unlike Owns, byName also queues the Depot after a change of someone else's object
+	// Every child has its Depot's name. Unlike Owns, byName also queues the Depot after a change to someone else's object
 	// that has taken a child's place.
 	byName := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: object.GetName()}}}

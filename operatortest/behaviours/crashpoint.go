@@ -107,7 +107,7 @@ func (p *crashPoint) wordsFor(request traffic.Request) string {
 	return strings.TrimSpace(request.Kind() + " " + name)
 }
 
-// normal replaces the trial's namespace and all UIDs in a text with placeholders.
+// normal replaces the trial's namespace and all UIDs in a string with placeholders.
 func (p *crashPoint) normal(text string) string {
 	return state.WithoutUIDs(strings.ReplaceAll(text, p.namespace, "<namespace>"))
 }

@@ -127,7 +127,7 @@ func usageOf(ctx context.Context, t *trial.Trial, operator *trial.Instance) (tri
 	return usage, err
 }
 
-// playRound plays the lives of two resources in parallel.
+// playRound creates two resources, waits until both have converged, deletes them, and waits until both are gone.
 func playRound(ctx context.Context, t *trial.Trial, pair []*unstructured.Unstructured) error {
 	if err := errors.Join(t.Create(ctx, pair[0]), t.Create(ctx, pair[1])); err != nil {
 		return err

@@ -23,7 +23,7 @@ func (r *gadgetReconciler) hasWritten(gadget *unstructured.Unstructured) bool {
 	return again
 }
 
-// watchedChanges returns the options that restrict which changes of a gadget reach the reconciler.
+// watchedChanges returns the options that restrict which changes to a gadget reach the reconciler.
 func watchedChanges(flaw mutation) []builder.ForOption {
 	if flaw != patchesStatus {
 		return nil

@@ -108,7 +108,7 @@ func observedGeneration(gadget *unstructured.Unstructured) int64 {
 	return observed
 }
 
-// takeBack reaches the right state after a change of the spec, and leaves it a moment later.
+// takeBack reaches the right state after a change to the spec, and leaves it a moment later.
 func (r *gadgetReconciler) takeBack(ctx context.Context, gadget *unstructured.Unstructured) error {
 	if _, done := r.memory.Load(gadget.GetGeneration()); done {
 		return nil

@@ -19,7 +19,7 @@ type undisturbedLife struct {
 }
 
 // undisturbed returns a lifecycle that succeeds if nothing interferes, and the operator's writes in it. If the operator
-// doesn't carry out the changes of some fields, the lifecycle omits those changes, so the flaw doesn't hide others.
+// doesn't carry out the changes to some fields, the lifecycle omits those changes, so the flaw doesn't hide others.
 // undisturbed returns errNotTried if every lifecycle that it plays fails even when undisturbed: other behaviours report
 // the reason, and a disturbance wouldn't show more.
 func undisturbed(ctx context.Context, runner *trial.Runner) (*lifecycle, []write, error) {
@@ -99,7 +99,7 @@ func changeUndisturbed(ctx context.Context, runner *trial.Runner, spec map[strin
 	})
 }
 
-// alternatives tries out a change of each field of the sample, one field at a time. If some of these changes fail and
+// alternatives tries out a change to each field of the sample, one field at a time. If some of these changes fail and
 // others succeed, it returns up to maxAlternatives specs that change only fields whose changes succeed: first all of
 // them, and then one at a time. Otherwise it returns none. If inPlace is true, the children keep their names.
 func alternatives(ctx context.Context, runner *trial.Runner, inPlace bool) ([]map[string]any, error) {

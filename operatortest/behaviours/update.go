@@ -147,7 +147,7 @@ func without(fields map[string]any, name string) map[string]any {
 	return rest
 }
 
-// tryImmutable expects the API server to refuse every change of an immutable field.
+// tryImmutable expects the API server to refuse every change to an immutable field.
 func tryImmutable(ctx context.Context, runner *trial.Runner, known *specgen.Specs, path string) error {
 	changes := known.ChangesOf(path)
 	return runner.Try(ctx, path+" can't be changed", func(ctx context.Context, t *trial.Trial) error {

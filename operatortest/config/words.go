@@ -10,7 +10,7 @@ import (
 // and the command that runs one behaviour.
 var goNames = regexp.MustCompile(`\b[oO]perator\.([A-Z]\w*)|\bChild\.(Drift|Foreign|Labels|Applied|Generated|Unowned|Retained)\b|\bRunOptions\.Namespace\b|go test -ginkgo\.label-filter=(\S+)`)
 
-// Words returns a function that replaces Go names in a text with the keys of operatortest.yaml and the command's flags. run
+// Words returns a function that replaces Go names in a string with the keys of operatortest.yaml and the command's flags. run
 // is the command that tries the operator, such as "operatortest run -f operatortest.yaml".
 func Words(run string) func(text string) string {
 	return func(text string) string { return words(run, text) }

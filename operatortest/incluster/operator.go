@@ -44,7 +44,7 @@ type Operator struct {
 // Metrics describes metrics that are served over TLS on port 8443 of a Service, to clients that have a role.
 type Metrics struct {
 	Service, Role string
-	// Contains is a text that the metrics always contain.
+	// Contains is a string that the metrics always contain.
 	Contains string
 }
 

@@ -99,7 +99,7 @@ func LastLinesOf(path string) string {
 }
 
 // LastLines returns the last lines of an operator's output, after an introduction, for errors and reports. If there are
-// none, or they can't be read, it returns a text that explains this.
+// none, or they can't be read, it returns a string that explains this.
 func LastLines(log *os.File) string {
 	info, err := log.Stat()
 	if err != nil {

@@ -62,7 +62,7 @@ type GuestbookSpec struct {
 
 	// ConfigMapName is the name of the ConfigMap with the page's settings, in the
 	// Guestbook's namespace. Each of its keys that ends in ".template" is rendered
-	// when a pod starts, so a change of the content replaces the pods.
+	// when a pod starts, so a change to the content replaces the pods.
 	// +required
 	//workshop:step 3.3a
 	//workshop:markers 3.3b

@@ -118,7 +118,7 @@ var _ = Describe("the settings", func() {
 })
 
 // watchReasons returns a channel that receives the reason of the condition Ready: the current one, and then one after
-// each change of the Guestbook.
+// each change to the Guestbook.
 func watchReasons(ctx context.Context, guestbook *webappv1.Guestbook) <-chan string {
 	GinkgoHelper()
 	watcher, err := client.NewWithWatch(cluster.Config, client.Options{Scheme: scheme})

@@ -56,7 +56,7 @@ const (
 // MemcachedSpec describes the desired cache.
 type MemcachedSpec struct {
 	// Size is the number of pods, 1 to 5. Clients spread their keys over the pods,
-	// so each change of the size makes the cache lose some of its keys.
+	// so each change to the size makes the cache lose some of its keys.
 	// +required
 	//workshop:step 4.4
 	// +kubebuilder:validation:Minimum=1

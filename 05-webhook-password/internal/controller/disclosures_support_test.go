@@ -93,7 +93,7 @@ func (d *disclosures) sizes() (texts map[string]int, secrets int) {
 // needle is one way to print a secret value.
 type needle struct{ form, value string }
 
-// leaks reports every secret that occurs in a text, in any of the forms that formsOf returns. The report about a secret
+// leaks reports every secret that occurs in a string, in any of the forms that formsOf returns. The report about a secret
 // does not contain its value.
 func (d *disclosures) leaks() []string {
 	d.mu.Lock()

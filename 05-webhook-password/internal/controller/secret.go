@@ -80,7 +80,7 @@ func (r *PasswordReconciler) ensureSecret(ctx context.Context, password *secretv
 }
 
 // findFormer returns the Secret that the Password has under a name other than the effective one, with a blockedError.
-// It returns nil if there is none, or if that Secret is being deleted. The webhook refuses a change of the name. If the
+// It returns nil if there is none, or if that Secret is being deleted. The webhook refuses a change to the name. If the
 // webhook is switched off, the operator still must not make a second Secret: the first one would stay behind, with a
 // password that is never rotated.
 //

@@ -30,7 +30,7 @@ const (
 )
 
 const (
-	// minKeyLength is the minimum length of the fingerprint's key, in bytes. It is the length of a text from rand.Text,
+	// minKeyLength is the minimum length of the fingerprint's key, in bytes. It is the length of a string from rand.Text,
 	// which has at least 128 random bits. Secrets made by earlier versions of the operator have a key of 32 random bytes,
 	// and keep it until the next password.
 	minKeyLength = 26

@@ -72,7 +72,7 @@ var _ = Describe("the API server", func() {
 	}
 })
 
-// eventually waits until the API server has noticed a change of a webhook configuration or the CRD.
+// eventually waits until the API server has noticed a change to a webhook configuration or the CRD.
 func eventually(ctx context.Context, what func(context.Context) string) AsyncAssertion {
 	return Eventually(what).WithContext(ctx).WithTimeout(faultTimeout).WithPolling(polling)
 }

@@ -95,7 +95,7 @@ func (l *lines) drop(first, last int) {
 	}
 }
 
-// put replaces a line with a text, which may have several lines.
+// put replaces a line with text, which may have several lines.
 func (l *lines) put(line int, text string) { l.replaced[line] = &text }
 
 func (l *lines) dropped(line int) bool {

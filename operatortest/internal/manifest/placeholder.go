@@ -20,7 +20,7 @@ var (
 	unquoted = regexp.MustCompile(`(?m)(:|^\s*-)\s+\{\{`)
 )
 
-// Fill replaces each placeholder in a text with a namespace's name.
+// Fill replaces each placeholder in a string with a namespace's name.
 func Fill(text, namespace string) string { return placeholder.ReplaceAllLiteralString(text, namespace) }
 
 // FillObject replaces the placeholders in an object.

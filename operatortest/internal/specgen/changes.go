@@ -61,7 +61,7 @@ func (s *Specs) OtherThan(places []string) map[string]any {
 	return spec
 }
 
-// Changes returns the changes of the sample's fields, and of the fields in objects that can be added to it. Each of
+// Changes returns the changes to the sample's fields, and to the fields in objects that can be added to it. Each of
 // them changes a single field. Changes also returns the paths of the fields for which no value other than the current
 // one is known.
 func (s *Specs) Changes() (changes []Change, unknown []string) {
@@ -70,7 +70,7 @@ func (s *Specs) Changes() (changes []Change, unknown []string) {
 	return changes, slices.Compact(unknown)
 }
 
-// changesBelow returns the changes of fields inside the field at outer, or of all fields if outer is empty.
+// changesBelow returns the changes to fields inside the field at outer, or of all fields if outer is empty.
 func (s *Specs) changesBelow(outer string, from map[string]any) (changes []Change, unknown []string) {
 	var choices []Choice
 	_, unknown = s.Build(from, func(choice Choice) int {

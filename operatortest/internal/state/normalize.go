@@ -159,5 +159,5 @@ func replaceNames(object *unstructured.Unstructured, names *strings.Replacer) (a
 	return normal, nil
 }
 
-// WithoutUIDs replaces each UID in a text with a placeholder.
+// WithoutUIDs replaces each UID in a string with a placeholder.
 func WithoutUIDs(text string) string { return anyUID.ReplaceAllString(text, "<another UID>") }

@@ -47,7 +47,7 @@ func (runner *Runner) findScopes(mapper meta.RESTMapper, kinds []schema.GroupVer
 	return nil
 }
 
-// Fill replaces each placeholder in a text with the name of the trial's namespace.
+// Fill replaces each placeholder in a string with the name of the trial's namespace.
 func (t *Trial) Fill(text string) string { return manifest.Fill(text, t.Namespace) }
 
 // place replaces the placeholders in an object, and puts the object into the trial's namespace or, if it is

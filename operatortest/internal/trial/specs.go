@@ -66,7 +66,7 @@ func (runner *Runner) readSpecs(ctx context.Context) (*specgen.Specs, error) {
 	return made, made.CheckRequired()
 }
 
-// OtherSpec returns a spec that the API server accepts as a change of the sample. The spec differs from the sample's in
+// OtherSpec returns a spec that the API server accepts as a change to the sample. The spec differs from the sample's in
 // every field that may change and for which another value is known or, if the API server refuses that, in one of these
 // fields. If there are none, it is the sample's own spec. OtherSpec returns the same spec at every call.
 func (runner *Runner) OtherSpec(ctx context.Context) (map[string]any, error) {
@@ -237,7 +237,7 @@ func (runner *Runner) OtherSpecInPlace(ctx context.Context) (map[string]any, err
 	return runner.FirstAllowed(ctx, candidates)
 }
 
-// FirstAllowed returns the first spec that the API server accepts as a change of the sample, or nil if it accepts
+// FirstAllowed returns the first spec that the API server accepts as a change to the sample, or nil if it accepts
 // none.
 func (runner *Runner) FirstAllowed(ctx context.Context, candidates []map[string]any) (allowed map[string]any, err error) {
 	if len(candidates) == 0 {

@@ -111,7 +111,7 @@ const (
 	ReasonAnotherAccount = "AnotherAccount"
 	// ReasonTokenAccepted: the cloud accepts the token.
 	ReasonTokenAccepted = "TokenAccepted"
-	// ReasonSecretRefused: the API server refuses the kubeconfig's Secret, or a change of the finalizers of the token's
+	// ReasonSecretRefused: the API server refuses the kubeconfig's Secret, or a change to the finalizers of the token's
 	// Secret, for example because of a quota or a policy.
 	ReasonSecretRefused = "SecretRefused"
 	// ReasonSecretTaken: a Secret with the name of the kubeconfig's Secret exists, and doesn't belong to this Kluster.
