@@ -64,9 +64,9 @@ func (c *controller) isFinished(ctx context.Context, kluster *klusterv1alpha1.Kl
 	return len(protected) == 0, err
 }
 
-// release ends a deletion. If the policy is Orphan, and mayHaveCluster is true, it emits an event that tells people
-// where to find the cluster. It removes the Kluster's own finalizer last: if the operator dies before that, the next
-// one continues.
+// release completes a deletion. If the policy is Orphan, and mayHaveCluster is true, it emits an event that tells
+// people where to find the cluster. It removes the Kluster's own finalizer last: if the operator dies before that, the
+// next one continues.
 //
 //workshop:step 6.13d
 func (c *controller) release(ctx context.Context, kluster *klusterv1alpha1.Kluster) error {

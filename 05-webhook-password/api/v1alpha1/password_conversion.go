@@ -112,7 +112,7 @@ func hubSpec(spec PasswordSpec) secretv1.PasswordSpec {
 	return secretv1.PasswordSpec{Policy: policy}
 }
 
-// spokeSpec translates a spec of v1 as far as this version has fields for it. It always writes the counts, because a
+// spokeSpec translates the parts of a v1 spec for which this version has fields. It always writes the counts, because a
 // missing one would get its default. A spec from an annotation may be invalid: if a class occurs twice, spokeSpec takes
 // the first count, and it translates an unknown letter case to lower-case letters.
 //
