@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// smallDefinition is a valid definition, to which a spec can add a mistake.
+// smallDefinition is a valid definition, into which a spec can introduce a mistake.
 const smallDefinition = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -86,14 +86,14 @@ func copyDefinition(group string) *unstructured.Unstructured {
 	definition := readDefinition()
 	definition.SetName("flighttickets." + group)
 	set(definition, group, "spec", "group")
-	// Otherwise, ft and travel would also stand for this kind, in specs that call kubectl.
+	// Otherwise, ft and travel would also refer to this kind in specs that call kubectl.
 	unstructured.RemoveNestedField(definition.Object, "spec", "names", "shortNames")
 	unstructured.RemoveNestedField(definition.Object, "spec", "names", "categories")
 	return definition
 }
 
-// apply uses server-side apply to create an object of a kind that was defined a moment ago. The API server would delay
-// a plain create by 2 seconds, because other API servers of the cluster may not know the definition yet.
+// apply uses server-side apply to create an object of a kind that has only just been defined. The API server would
+// delay a plain create by 2 seconds, because other API servers of the cluster may not know the definition yet.
 func apply(ctx context.Context, object *unstructured.Unstructured, options ...client.ApplyOption) error {
 	configuration := client.ApplyConfigurationFromUnstructured(object.DeepCopy())
 	return cluster.Client.Apply(ctx, configuration, append(options, client.FieldOwner("crdonly"))...)

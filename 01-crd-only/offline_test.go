@@ -28,7 +28,7 @@ import (
 // server, so that tests find a mistake in the definition within a second. The specs show that a real API server agrees.
 type offline map[string]servedVersion
 
-// servedVersion is the schema of a version, in the forms in which the API server uses it.
+// servedVersion is the schema of a version, in the forms that the API server uses.
 type servedVersion struct {
 	structure *schema.Structural
 	values    validation.SchemaValidator

@@ -250,9 +250,9 @@ func forEachRule(schema *apiextensionsv1.JSONSchemaProps, path string, try func(
 	}
 }
 
-// TestNumbersHaveAFormat checks the formats themselves, because no number is refused only for its format. A whole
-// number that an int32 can't hold also breaks the limits of spec.number or, in the status, a limit of the scale
-// subresource.
+// TestNumbersHaveAFormat checks the formats themselves, because no number is refused because of its format alone.
+// A whole number that an int32 can't hold also breaks the limits of spec.number or, in the status, a limit of the
+// scale subresource.
 func TestNumbersHaveAFormat(t *testing.T) {
 	g := NewWithT(t)
 	mustRead(t)

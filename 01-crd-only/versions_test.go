@@ -81,7 +81,7 @@ func expectLook(number int, look, found *unstructured.Unstructured) {
 
 // TestVersionsAreAlike fails if the versions differ in more than their own names, the descriptions, which of them is
 // stored, and the name of one field and of its column: class or cabin. If only one version had a rule, a client could
-// avoid the rule by writing in the other version.
+// bypass the rule by writing in the other version.
 func TestVersionsAreAlike(t *testing.T) {
 	mustRead(t)
 	objects, _, err := readObjects(definitionFile)

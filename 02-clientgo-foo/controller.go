@@ -23,7 +23,7 @@ import (
 const (
 	// queueName is the name of the queue in its metrics.
 	queueName = "foo"
-	// After its n-th failure in a row, a Foo waits for firstRetry * 2^(n-1), but at most for lastRetry.
+	// After its n-th failure in a row, a Foo waits firstRetry * 2^(n-1), but at most lastRetry.
 	firstRetry = 5 * time.Millisecond
 	lastRetry  = 30 * time.Second
 	// cacheTimeout limits how long start waits for the caches, which may never fill if the controller lacks a permission.
@@ -101,9 +101,9 @@ func stripManagedFields(object any) (any, error) {
 	return object, nil
 }
 
-// start starts the informers, and waits until the caches are filled. It returns an error if ctx ends first, or after
-// cacheTimeout. The informers keep running when ctx ends, because the caches must stay current while the queue is
-// drained.
+// start starts the informers, and waits until the caches are filled. It returns an error if ctx is done first, or
+// after cacheTimeout. The informers keep running when ctx is done, because the caches must stay current while the
+// queue is drained.
 func (c *controller) start(ctx context.Context) error {
 	var informing context.Context
 	informing, c.stopInformers = context.WithCancel(context.WithoutCancel(ctx))
@@ -136,8 +136,8 @@ func (c *controller) stop() {
 	c.kubeInformers.Shutdown()
 }
 
-// work runs the workers until ctx ends, and then until the queue is empty. If leading ends before that, work aborts the
-// requests in progress and leaves the rest of the queue.
+// work runs the workers until ctx is done, and then until the queue is empty. If leading is cancelled before that, work
+// aborts the requests in progress and leaves the rest of the queue unprocessed.
 //
 //workshop:step 2.8b
 func (c *controller) work(ctx, leading context.Context, recorder events.EventRecorder) error {
@@ -182,7 +182,7 @@ func (c *controller) work(ctx, leading context.Context, recorder events.EventRec
 
 // processNext takes one key from the queue and syncs it. After a failure, the key
 // returns to the queue with backoff. processNext returns false when the queue is shut
-// down and empty, or if ctx has ended before the sync. The queue never gives a key to
+// down and empty, or if ctx was done before the sync. The queue never gives a key to
 // two workers at a time.
 //
 //workshop:step 2.8a

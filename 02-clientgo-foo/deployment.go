@@ -96,7 +96,7 @@ func resources(cpu, memory string) corev1.ResourceList {
 //
 // The patch keeps annotations, sidecars and everything else that others have set, even if the cache does not show it
 // yet. An update would send the whole cached object, and while the cache is stale, the API server would refuse it.
-// Server-side apply would compare on the server, at the price of a request for each sync, and would adopt an object
+// Server-side apply would compare on the server, at the cost of a request for each sync, and would adopt an object
 // that the cache does not show. The UID in the patch makes the API server refuse it if the Deployment has since been
 // deleted and recreated.
 //

@@ -22,7 +22,7 @@ func wantedVariables(foo *examplev1alpha1.Foo) []corev1.EnvVar {
 }
 
 // replaceMessage returns the variables of a container with MESSAGE as wanted: in its place if it is already there, or
-// at the end if it is new. If wanted is empty, MESSAGE is left out. The variables of other programs stay in their
+// at the end if it is new. If wanted is empty, MESSAGE is left out. Variables that other programs set keep their
 // order, because a variable can refer to those before it. Don't use present afterwards: the function may overwrite it.
 //
 //workshop:step 2.15c

@@ -74,7 +74,7 @@ type series struct {
 	count int32
 }
 
-// startRecorder starts the goroutine that writes the events. When ctx ends, writes are aborted.
+// startRecorder starts the goroutine that writes the events. When ctx is done, writes are aborted.
 func startRecorder(ctx context.Context, events typedeventsv1.EventsV1Interface) (*recorder, error) {
 	host, err := os.Hostname()
 	if err != nil {
@@ -100,8 +100,8 @@ func startRecorder(ctx context.Context, events typedeventsv1.EventsV1Interface) 
 	return r, nil
 }
 
-// Eventf queues an event for the writer. If the queue is full, Eventf drops the event, and logs that. It must not be
-// called after stop.
+// Eventf queues an event for the writer. If the queue is full, Eventf drops the event, and logs a message. It must
+// not be called after stop.
 func (r *recorder) Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any) {
 	event, err := r.newEvent(regarding, related)
 	if err != nil {

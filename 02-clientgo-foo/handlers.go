@@ -50,8 +50,8 @@ func (c *controller) fooChanged(object any) {
 	}
 }
 
-// deploymentUpdated handles both states of an updated Deployment. It ignores updates that change nothing, such as those
-// from the new list that follows a broken watch.
+// deploymentUpdated handles the old and the new state of an updated Deployment. It ignores updates that change nothing,
+// such as those from the new list that follows a broken watch.
 //
 //workshop:step 2.12a
 func (c *controller) deploymentUpdated(before, after any) {
@@ -120,9 +120,9 @@ func controllingFoo(deployment *appsv1.Deployment) *metav1.OwnerReference {
 	return owner
 }
 
-// objectOf returns the object of an event. If it is not a T, objectOf logs that, and
-// returns nil. When a watch has missed a deletion, the last known state arrives wrapped
-// in a tombstone.
+// objectOf returns the object of an event. If it is not a T, objectOf logs an error,
+// and returns nil. When a watch has missed a deletion, the last known state arrives
+// wrapped in a tombstone.
 //
 //workshop:step 2.7
 func objectOf[T any](object any) T {

@@ -187,7 +187,7 @@ func TestHandlersFindTheFoosThatWait(t *testing.T) {
 	}
 }
 
-// formerDeployment returns a Deployment that the Foo front controls, with a name that is in no Foo's spec.
+// formerDeployment returns a Deployment that the Foo front controls, but whose name appears in no Foo's spec.
 func formerDeployment() *appsv1.Deployment {
 	deployment := inVersion("2", storedDeployment())
 	deployment.Name = "former"

@@ -31,7 +31,7 @@ type lease struct {
 	lock    resourcelock.Interface
 	elector *leaderelection.LeaderElector
 	health  *leaderelection.HealthzAdaptor
-	// leading receives the context that ends when the Lease is lost or released.
+	// leading receives the context that is cancelled when the Lease is lost or released.
 	leading chan context.Context
 	// stop ends the elector, and stopped is closed once the elector has ended. Both are nil before acquire.
 	stop    context.CancelFunc
@@ -56,7 +56,7 @@ func newLease(kube kubernetes.Interface, options lifecycle.LeaderElection) (*lea
 		LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
 	}
 	// ReleaseOnCancel is not set, because it would also release the Lease after a failed renewal, before the leading
-	// context ends. Another replica could then begin while this one is still writing. See release.
+	// context is cancelled. Another replica could then begin while this one is still writing. See release.
 	l.elector, err = leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Name:          leaseName,
 		Lock:          l.lock,
@@ -88,10 +88,10 @@ func newIdentity(given string) (string, error) {
 	return host + "_" + string(uuid.NewUUID()), nil
 }
 
-// acquire waits until this replica holds the Lease, and returns an error if ctx ends
-// first. Without leader election, it doesn't wait. The context that it returns ends
-// when the Lease is lost or released, but not when ctx ends: work in progress is
-// finished while the Lease is still held.
+// acquire waits until this replica holds the Lease, and returns an error if ctx is done
+// first. Without leader election, it doesn't wait. The context that it returns is
+// cancelled when the Lease is lost or released, but not when ctx is done: work in
+// progress is finished while the Lease is still held.
 func (l *lease) acquire(ctx context.Context) (context.Context, error) {
 	electing, stop := context.WithCancel(context.WithoutCancel(ctx))
 	l.stop, l.stopped = stop, make(chan struct{})

@@ -9,7 +9,7 @@ import (
 	"example.com/operator-workshop/lifecycle"
 )
 
-// options are what run needs to know besides the cluster. The embedded ones are about probes, metrics and leader
+// options are what run needs to know besides the cluster. The embedded ones cover probes, metrics and leader
 // election.
 type options struct {
 	lifecycle.Options

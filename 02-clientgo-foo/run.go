@@ -22,9 +22,9 @@ var errLeaseLost = errors.New("lost the Lease: another replica may take over")
 // errNotInstalled says what to do about [lifecycle.ErrNotInstalled].
 var errNotInstalled = errors.New("the cluster does not know Foos: install the CRD with `make stage-2 install`, or `kubectl apply --server-side -f config/crd/bases`")
 
-// run works until ctx ends, and then has options.drainTimeout to finish the work that is queued or in progress. It
-// returns an error if it can't start, can't finish in time, or loses the Lease. It leaves no goroutines behind. A
-// process may call run several times.
+// run works until ctx is done, and then has options.drainTimeout to finish the work that is queued or in progress.
+// It returns an error if it can't start, can't finish in time, or loses the Lease. It leaves no goroutines behind.
+// A process may call run several times.
 func run(ctx context.Context, config *rest.Config, options options) error {
 	if err := options.validate(); err != nil {
 		return err
@@ -81,7 +81,7 @@ func run(ctx context.Context, config *rest.Config, options options) error {
 	return err
 }
 
-// ignoreStop drops the error if ctx has ended: a start that is interrupted by the signal to stop has not failed.
+// ignoreStop drops the error if ctx is done: a start that is interrupted by the signal to stop has not failed.
 func ignoreStop(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil

@@ -50,7 +50,7 @@ func observedStatus(foo *examplev1alpha1.Foo, deployment *appsv1.Deployment) *ex
 
 // isUndecided reports whether the Deployment's status is too old to rely on: the Foo was ready and has not changed,
 // but the Deployment controller has observed an earlier generation, and not yet the latest. A new generation need not
-// affect the pods: a changed annotation makes one, too. The Deployment's next status queues the Foo again.
+// affect the pods: a changed annotation also causes one. The Deployment's next status queues the Foo again.
 //
 //workshop:step 2.11b
 func isUndecided(foo *examplev1alpha1.Foo, deployment *appsv1.Deployment) bool {
@@ -60,7 +60,7 @@ func isUndecided(foo *examplev1alpha1.Foo, deployment *appsv1.Deployment) bool {
 }
 
 // blockedStatus returns the status of a blocked Foo. The Deployment is nil if the Foo can't have it now. Otherwise the Foo
-// has it, but can't get rid of one of an earlier name.
+// has it, but can't get rid of one with an earlier name.
 //
 //workshop:step 2.11b
 func blockedStatus(foo *examplev1alpha1.Foo, deployment *appsv1.Deployment, blocker *blocker) *examplev1alpha1.FooStatus {
@@ -124,7 +124,7 @@ func stalled(deployment *appsv1.Deployment) string {
 	return ""
 }
 
-// reportBlocker writes the blocker into the status. It returns the error of the write or, if there is none, the
+// reportBlocker writes the blocker into the status. It returns the error from the write or, if there is none, the
 // blocker's cause. The sync is retried unless both are nil. The Deployment is nil if the Foo can't have it now.
 //
 //workshop:step 2.11c

@@ -60,8 +60,8 @@ func newScheme() *runtime.Scheme {
 	return kinds
 }
 
-// testOptions returns the options of a controller without servers. If namespace is empty, the controller watches all
-// namespaces.
+// testOptions returns options for a controller that starts no servers. If namespace is empty, the controller watches
+// all namespaces.
 func testOptions(namespace string) options {
 	options := defaultOptions()
 	options.namespace = namespace

@@ -23,7 +23,7 @@ var errStaleCache = errors.New("the cached Foo is stale")
 
 // +kubebuilder:rbac:groups=example.com,resources=foos,verbs=get
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=create;patch;delete
-// Some clusters, such as OpenShift, require this permission to set blockOwnerDeletion in an owner reference:
+// Some distributions, such as OpenShift, require this permission to set blockOwnerDeletion in an owner reference:
 // +kubebuilder:rbac:groups=example.com,resources=foos/finalizers,verbs=update
 
 // sync reconciles one Foo. It reads the caches, writes only what differs, and may
@@ -65,8 +65,8 @@ func (c *controller) sync(ctx context.Context, key cache.ObjectName) error {
 	return c.updateStatus(ctx, foo, observedStatus(foo, deployment))
 }
 
-// blocker is an error that says why a Foo can't have its Deployment now, or can't get rid of one of an earlier name. The
-// condition reports it.
+// blocker is an error that says why a Foo can't have its Deployment now, or can't get rid of one with an earlier name.
+// The condition reports it.
 type blocker struct {
 	reason, message string
 	// cause is the error that makes the queue retry the sync. It is nil if an event will announce that the Foo is no
@@ -76,7 +76,7 @@ type blocker struct {
 
 func (o *blocker) Error() string { return o.message }
 
-// ensureDeployment makes sure that the Foo's Deployment exists and is as the Foo asks, and
+// ensureDeployment makes sure that the Foo's Deployment exists and matches the Foo, and
 // returns it.
 //
 //workshop:step 2.9c
@@ -167,8 +167,8 @@ func (c *controller) repairDeployment(ctx context.Context, found, wanted *appsv1
 	return patched, nil
 }
 
-// removeRenamed deletes the Foo's Deployments of earlier names. They serve until the
-// Deployment of the current name has rolled out.
+// removeRenamed deletes the Foo's Deployments with earlier names. They serve until the
+// Deployment with the current name has rolled out.
 //
 //workshop:step 2.14b
 func (c *controller) removeRenamed(ctx context.Context, foo *examplev1alpha1.Foo, present *appsv1.Deployment) error {

@@ -90,7 +90,7 @@ func TestRemoveDeployment(t *testing.T) {
 		// answer, unless it is nil, is the error with which the API server answers the deletion.
 		answer  error
 		wantErr error
-		// wantRefusal tells whether the error must be a blocker.
+		// wantRefusal is true if the error must be a blocker.
 		wantRefusal bool
 	}{
 		"the cache is current":                {cached: storedFoo()},

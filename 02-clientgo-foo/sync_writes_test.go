@@ -138,7 +138,7 @@ func TestEnsureDeploymentReturnsARefusal(t *testing.T) {
 	}
 }
 
-// The second sync comes before the watch event of the first sync's write.
+// The second sync comes before the watch event for the first sync's write.
 func TestSyncWaitsForItsStatus(t *testing.T) {
 	g := NewWithT(t)
 	deployment := storedDeployment()

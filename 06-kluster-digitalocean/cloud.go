@@ -27,8 +27,8 @@ const dialTimeout = 10 * time.Second
 // cloudOptions configure the requests to the cloud.
 type cloudOptions struct {
 	url string
-	// qps and burst limit the requests with one token. DigitalOcean allows each token 250 requests a minute and 5000 an
-	// hour ("Rate Limit" in its API reference); one request a second with bursts of 20 stays below both.
+	// qps and burst limit the requests made with one token. DigitalOcean allows each token 250 requests a minute and
+	// 5000 an hour ("Rate Limit" in its API reference); one request a second with bursts of 20 stays below both.
 	qps   float64
 	burst int
 }
@@ -120,8 +120,8 @@ func (t *tokenState) pauseLeft() time.Duration {
 }
 
 // wait blocks until the rate limit lets the caller send a request with the token. During a pause, it returns an error
-// instead, so that the worker can reconcile Klusters with other tokens. It also returns an error if ctx ends first, or
-// if its deadline is too early.
+// instead, so that the worker can reconcile Klusters with other tokens. It also returns an error if ctx is done first,
+// or if its deadline is too early.
 //
 // Without a pause, blocking is better than requeueing. It is short: a worker sends one request at a time, so at most
 // --workers requests wait at once, by default for at most two seconds. And a reconcile that had to begin again for each

@@ -148,7 +148,7 @@ func (c *controller) start(ctx context.Context) error {
 	return nil
 }
 
-// synced reports whether the caches are filled and the handlers have seen every object of the first lists.
+// synced reports whether the caches are filled and the handlers have seen every object of the informers' initial lists.
 func (c *controller) synced() bool {
 	for _, handler := range c.handlers {
 		if !cache.IsDone(handler) {
@@ -168,8 +168,8 @@ func (c *controller) stop() {
 	c.disconnect()
 }
 
-// work runs the workers until ctx ends and the queue is empty. If leading ends, work aborts all requests immediately.
-// If the drain timeout expires, work also aborts all requests, and returns an error.
+// work runs the workers until ctx is done and the queue is empty. If leading is cancelled, work aborts all requests
+// immediately. If the drain timeout expires, work also aborts all requests, and returns an error.
 func (c *controller) work(ctx, leading context.Context, recorder events.EventRecorder) error {
 	c.recorder = recorder
 	working, abort := context.WithCancel(leading)

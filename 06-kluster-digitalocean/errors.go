@@ -86,10 +86,10 @@ func notOurs(kluster *klusterv1alpha1.Kluster, cluster *cloud.Cluster) error {
 // earlier refusal. With two different messages, a pause would change the status twice.
 const rateMessage = "the cloud limits the rate of requests"
 
-// cloudError translates the error of a request to the cloud. A rateLimitedError means that the request was not sent.
-// Any other error that is not a *cloud.Error means that no valid response arrived. NotFound is transient here: it may
-// be about a node pool, or about something that the cloud does not show yet. The next observation of the cluster
-// decides.
+// cloudError translates the error from a request to the cloud. A rateLimitedError means that the request was not
+// sent. Any other error that is not a *cloud.Error means that no valid response arrived. NotFound is transient here:
+// it may be about a node pool, or about something that the cloud does not show yet. The next observation of the
+// cluster decides.
 //
 //workshop:step 6.8b
 func cloudError(err error) error {

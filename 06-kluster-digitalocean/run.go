@@ -28,9 +28,9 @@ var errNotInstalled = errors.New("the cluster does not know Klusters: install th
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=kluster-system,roleName=kluster-operator-leader-election,resources=leases,verbs=get;create;update
 
-// run works until ctx ends, and then has options.drainTimeout to finish the work that is queued or in progress. It
-// returns an error if it can't start, can't finish in time, or loses the Lease. When it returns, all its goroutines
-// have ended, so several runs may share a process.
+// run works until ctx is done, and then has options.drainTimeout to finish the work that is queued or in progress.
+// It returns an error if it can't start, can't finish in time, or loses the Lease. When it returns, all its
+// goroutines have ended, so several runs may share a process.
 func run(ctx context.Context, config *rest.Config, options options) error {
 	if err := options.validate(); err != nil {
 		return err
@@ -87,7 +87,7 @@ func run(ctx context.Context, config *rest.Config, options options) error {
 	return err
 }
 
-// ignoreStop returns nil if ctx has ended, because the error then only reports that.
+// ignoreStop returns nil if ctx is done, because the error then only reports that.
 func ignoreStop(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil

@@ -44,8 +44,8 @@ func main() {
 	}
 }
 
-// run reads the flags in args, and runs the manager until ctx ends. Only the help and the
-// version go to output. An error is a single line.
+// run reads the flags in args, and runs the manager until ctx is done. Only the help and
+// the version go to output. An error is a single line.
 func run(ctx context.Context, args []string, output io.Writer) error {
 	options := manager.Default()
 	flags := flag.NewFlagSet("guestbook-controller", flag.ContinueOnError)

@@ -1,5 +1,5 @@
 // Command handlers is the beginning of a controller: it prints a line when a Foo
-// appears and when one is deleted, until Ctrl-C.
+// appears and when one is deleted, until you press Ctrl-C.
 package main
 
 import (

@@ -1,5 +1,5 @@
 // Command informer keeps a copy of all ConfigMaps of a namespace, and prints what
-// happens to them, until Ctrl-C.
+// happens to them, until you press Ctrl-C.
 package main
 
 import (

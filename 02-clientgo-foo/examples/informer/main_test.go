@@ -33,7 +33,7 @@ func serveConfigMaps(response http.ResponseWriter, request *http.Request) {
 			Items:    []corev1.ConfigMap{configMap("first", "1")},
 		})
 	case query.Get("sendInitialEvents") != "":
-		// Answer like an API server that doesn't support lists through a watch. The informer then sends a list request.
+		// Answer like an API server that doesn't support streaming lists. The informer then sends a list request.
 		response.WriteHeader(http.StatusUnprocessableEntity)
 		_ = encoder.Encode(metav1.Status{
 			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},

@@ -24,11 +24,11 @@ const (
 	// ReasonConfigMapNotFound goes with False: the ConfigMap that spec.configMapName
 	// names does not exist. The controller leaves running pods as they are.
 	ReasonConfigMapNotFound = "ConfigMapNotFound"
-	// ReasonDeploymentTaken goes with False: there is a Deployment of the Guestbook's name that neither the Guestbook
-	// nor a deleted Guestbook of the same name controls.
+	// ReasonDeploymentTaken goes with False: there is a Deployment with the Guestbook's name that neither the
+	// Guestbook nor a deleted Guestbook of the same name controls.
 	ReasonDeploymentTaken = "DeploymentTaken"
-	// ReasonServiceTaken goes with False: there is a Service of the Guestbook's name that neither the Guestbook nor a
-	// deleted Guestbook of the same name controls.
+	// ReasonServiceTaken goes with False: there is a Service with the Guestbook's name that neither the Guestbook nor
+	// a deleted Guestbook of the same name controls.
 	ReasonServiceTaken = "ServiceTaken"
 	// ReasonRefused goes with False: the API server refuses the Deployment or the Service, for example because of a quota
 	// or a policy.

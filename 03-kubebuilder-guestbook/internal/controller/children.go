@@ -22,7 +22,7 @@ import (
 //workshop:markers 3.8 +kubebuilder Some
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=list;watch;create;patch
 // +kubebuilder:rbac:groups="",resources=services,verbs=list;watch;create;patch
-// Some clusters, such as OpenShift, require this permission to set blockOwnerDeletion in an owner reference:
+// Some distributions, such as OpenShift, require this permission to set blockOwnerDeletion in an owner reference:
 // +kubebuilder:rbac:groups=webapp.my.domain,resources=guestbooks/finalizers,verbs=update
 
 // applyChildren creates or patches each child, even if another one is blocked or fails. If the settings are missing or
@@ -53,7 +53,7 @@ func (r *GuestbookReconciler) applyChildren(ctx context.Context, guestbook *weba
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=list;watch
 
 // settingsDigest returns the digest of the Guestbook's settings, or a blocker if the ConfigMap
-// does not exist. The watch event of the ConfigMap's creation will queue the Guestbook again.
+// does not exist. The watch event for the ConfigMap's creation will queue the Guestbook again.
 //
 //workshop:step 3.5b
 func (r *GuestbookReconciler) settingsDigest(ctx context.Context, guestbook *webappv1.Guestbook) (string, *explanation, error) {
@@ -86,9 +86,9 @@ type childObject struct {
 // apply creates the child, or patches its fields that differ. If it can't:
 //
 //	                                 blocker   error   the next reconcile
-//	someone else's object, or one    yes       no      at the watch event of its deletion
+//	someone else's object, or one    yes       no      at the watch event for its deletion
 //	that is being deleted
-//	refused by the API server        yes       yes     with backoff: no watch event tells of a new quota or policy
+//	refused by the API server        yes       yes     with backoff: no watch event announces a new quota or policy
 //	any other error                  no        yes     with backoff, unless the namespace is terminating
 //
 //workshop:step 3.5e
@@ -125,9 +125,9 @@ func (r *GuestbookReconciler) create(ctx context.Context, guestbook *webappv1.Gu
 }
 
 // patch sends those of the controller's fields that differ, if any. Everything else stays, such as
-// the annotations and sidecars of others. The lock, which is the resource version in the patch, makes the API
-// server refuse a patch that was computed from a stale copy, or from an object that has
-// since been deleted and recreated.
+// annotations and sidecars that others have added. The lock, which is the resource version in the patch,
+// makes the API server refuse a patch that was computed from a stale copy, or from an object that has since
+// been deleted and recreated.
 //
 //workshop:step 3.5i
 func (r *GuestbookReconciler) patch(ctx context.Context, child childObject) (*explanation, error) {

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// image runs nginx as a user other than root. Its start script renders templates.
+	// image runs nginx as a non-root user. Its start script renders templates.
 	image = "nginxinc/nginx-unprivileged:1.29.1-alpine"
 	// containerName is the name of the container that serves the page.
 	containerName = "page"
@@ -42,7 +42,7 @@ func selectorLabels(guestbook *webappv1.Guestbook) map[string]string {
 // of the image, the settings, and the spec without the size. Because of the UID, pods that remain
 // from a deleted Guestbook of the same name count as old.
 //
-// newRevision does not digest the pod template: Kubernetes' Go types change from release to
+// The digest does not cover the pod template: Kubernetes' Go types change from release to
 // release, so with a digest of the template, a new version of k8s.io/api could replace every
 // Guestbook's pods.
 //
@@ -86,7 +86,7 @@ func setTemplate(template *corev1.PodTemplateSpec, guestbook *webappv1.Guestbook
 	setContainer(named(&pod.Containers, containerName, func(c *corev1.Container) *string { return &c.Name }), guestbook)
 }
 
-// setService sets the Service's fields that the controller owns, so that port 80 leads to all ready pods.
+// setService sets the Service's fields that the controller owns, so that port 80 forwards to all ready pods.
 //
 //workshop:step 3.5j
 func setService(service *corev1.Service, guestbook *webappv1.Guestbook) {

@@ -30,7 +30,7 @@ const (
 	controllerName = "guestbook-controller"
 	// actionReconcile is the action in all Events.
 	actionReconcile = "Reconcile"
-	// reconcileTimeout bounds one call of Reconcile. It is shorter than the manager's
+	// reconcileTimeout bounds one call to Reconcile. It is shorter than the manager's
 	// graceful shutdown timeout, so a call that has begun can finish.
 	reconcileTimeout = 15 * time.Second
 )

@@ -91,7 +91,7 @@ var _ = Describe("the settings", func() {
 		requests, reconciles := len(tap.Requests()), countReconciles(Default)
 		consistently(ctx, func(g Gomega) {
 			g.Expect(tap.Requests()[requests:]).To(BeEmpty())
-			// The watch event of the controller's own status write may cause one more reconcile.
+			// The watch event for the controller's own status write may cause one more reconcile.
 			g.Expect(countReconciles(g)).To(BeNumerically("<=", reconciles+1), "the creation of the settings will cause a watch event, so the controller must not retry, see settingsDigest in children.go")
 		})
 		create(ctx, newSettings(namespace, "page-settings", "Welcome"))

@@ -39,7 +39,7 @@ const (
 	revisionAnnotation = "webapp.my.domain/revision"
 )
 
-// testOptions returns the options of a manager for some namespaces, without servers.
+// testOptions returns options for a manager that watches some namespaces, and starts no servers.
 func testOptions(namespaces ...string) manager.Options {
 	options := manager.Default()
 	options.Namespaces = namespaces
@@ -56,7 +56,7 @@ func managerOptions(ctx context.Context, options manager.Options) ctrl.Options {
 	})
 }
 
-// runManager runs the controller as cmd/main.go does, until the context ends.
+// runManager runs the controller as cmd/main.go does, until the context is done.
 func runManager(ctx context.Context, config *rest.Config, setup ctrl.Options) error {
 	setup.Logger = ctrl.LoggerFrom(ctx)             // the test kit's logger if ctx has it, otherwise the suite's
 	setup.Controller.SkipNameValidation = new(true) // controller-runtime allows each name once in a process, but the specs start many controllers

@@ -98,9 +98,9 @@ func guestbookOf(_ context.Context, pod client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: pod.GetNamespace(), Name: pod.GetLabels()[instanceLabel]}}}
 }
 
-// uncontrolled passes watch events of objects that the Guestbook of their name does not control; Owns handles the others.
-// If such an object blocks a child, it has the Guestbook's name, so its events must queue that name. Its controller may
-// be another Guestbook, which is all that Owns would queue.
+// uncontrolled passes watch events for objects that the Guestbook of their name does not control; Owns handles the
+// others. If such an object blocks a child, it has the Guestbook's name, so its events must queue that name. Its
+// controller may be another Guestbook, which is all that Owns would queue.
 //
 //workshop:step 3.6a
 func uncontrolled(object client.Object) bool {

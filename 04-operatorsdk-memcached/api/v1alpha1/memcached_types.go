@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Finalizer keeps a deleted Memcached until its pods have ended: when
+// Finalizer keeps a deleted Memcached until its pods have terminated: when
 // `kubectl delete` returns, no client can reach the cache any more. With
 // --cascade=orphan, the Memcached doesn't wait, and the pods stay.
 const Finalizer = "cache.example.com/finalizer"

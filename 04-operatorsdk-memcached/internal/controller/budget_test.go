@@ -26,7 +26,7 @@ func newBudget(memcached *cachev1alpha1.Memcached) *policyv1.PodDisruptionBudget
 func TestSetBudget(t *testing.T) {
 	tests := map[string]struct {
 		change func(*policyv1.PodDisruptionBudget)
-		// stays tells whether the operator must leave the change alone.
+		// stays is true if the operator must leave the change alone.
 		stays bool
 	}{
 		"nothing was changed": {change: func(*policyv1.PodDisruptionBudget) {}, stays: true},
@@ -78,9 +78,9 @@ func TestRemoveBudget(t *testing.T) {
 		objects []client.Object
 		// answer is the API server's answer to the deletion, or nil if it succeeds.
 		answer error
-		// wantLeft tells whether a budget must remain.
+		// wantLeft is true if a budget must remain.
 		wantLeft bool
-		// wantBlocked tells whether a blocker must be returned, and wantErr whether an error must be.
+		// wantBlocked is true if a blocker must be returned, and wantErr if an error must be.
 		wantBlocked, wantErr bool
 	}{
 		"there is none":         {},

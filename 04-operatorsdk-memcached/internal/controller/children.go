@@ -27,8 +27,8 @@ import (
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=list;watch;create;patch;delete
 
 // applyChildren creates or patches the children, and removes the budget if the spec asks for only one pod. If one child
-// is blocked or fails, it goes on with the others. It returns the Deployment (nil if the Memcached has none), the first
-// blocker, and all errors, joined.
+// is blocked or fails, it continues with the others. It returns the Deployment (nil if the Memcached has none), the
+// first blocker, and all errors, joined.
 func (r *MemcachedReconciler) applyChildren(ctx context.Context, memcached *cachev1alpha1.Memcached) (*appsv1.Deployment, *explanation, error) {
 	name := metav1.ObjectMeta{Namespace: memcached.Namespace, Name: memcached.Name}
 	deployment := &appsv1.Deployment{ObjectMeta: name}
@@ -155,8 +155,8 @@ func (r *MemcachedReconciler) create(ctx context.Context, memcached *cachev1alph
 	//workshop:until 4.9d if err := ctrl.SetControllerReference(memcached, child.object, r.Scheme); err != nil { return nil, fmt.Errorf("set the owner of %s %s: %w", child.kind, memcached.Name, err) }
 	//workshop:step 4.9d
 	// blockOwnerDeletion makes an owner that is deleted in the foreground wait for the child. Our finalizer makes it wait
-	// for the Deployment and its pods, and it need not wait for the other children. On some clusters, such as OpenShift,
-	// the field requires the right to update the owner's finalizers.
+	// for the Deployment and its pods, and it need not wait for the other children. On some distributions, such as
+	// OpenShift, the field requires the right to update the owner's finalizers.
 	if err := ctrl.SetControllerReference(memcached, child.object, r.Scheme, controllerutil.WithBlockOwnerDeletion(false)); err != nil {
 		return nil, fmt.Errorf("set the owner of %s %s: %w", child.kind, memcached.Name, err)
 	}

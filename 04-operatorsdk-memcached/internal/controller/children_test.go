@@ -117,7 +117,7 @@ func TestApplyChildren(t *testing.T) {
 	tests := map[string]struct {
 		faults  interceptor.Funcs
 		objects []client.Object
-		// wantDeployment tells whether the Deployment must be returned.
+		// wantDeployment is true if the Deployment must be returned.
 		wantDeployment bool
 		// wantReason is the blocker's reason, or "" if there must be no blocker.
 		wantReason string

@@ -132,7 +132,7 @@ func wantedArguments(memcached *cachev1alpha1.Memcached) []string {
 	return wanted
 }
 
-// replaceArguments returns the wanted arguments, followed by the present ones that others have added. Others usually
+// replaceArguments returns the wanted arguments, followed by the existing ones that others have added. Others usually
 // append theirs, so the order stays the same; a new order would replace the pods. The call overwrites present.
 //
 //workshop:step 4.14c

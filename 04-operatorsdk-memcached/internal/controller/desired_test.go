@@ -237,7 +237,7 @@ func TestSetDeploymentRestoresTheContainer(t *testing.T) {
 func TestSetService(t *testing.T) {
 	tests := map[string]struct {
 		change func(*corev1.Service)
-		// stays tells whether the operator must leave the change alone.
+		// stays is true if the operator must leave the change alone.
 		stays bool
 	}{
 		"nothing was changed": {change: func(*corev1.Service) {}, stays: true},

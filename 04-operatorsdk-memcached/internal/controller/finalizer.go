@@ -86,9 +86,9 @@ func (r *MemcachedReconciler) removeFinalizer(ctx context.Context, memcached *ca
 }
 
 // deleteDeployment deletes the Deployment and emits an Event, unless the Deployment is
-// already being deleted, or gone. A deletion in the foreground lets the Deployment exist until its
-// last pod is gone. The precondition makes the API server refuse the request if another
-// Deployment has taken the name in the meantime.
+// already being deleted, or gone. With foreground deletion, the Deployment exists until its last
+// pod is gone. The precondition makes the API server refuse the request if another Deployment has
+// taken the name in the meantime.
 //
 //workshop:step 4.8c
 func (r *MemcachedReconciler) deleteDeployment(ctx context.Context, memcached *cachev1alpha1.Memcached, deployment *appsv1.Deployment) error {
@@ -97,7 +97,7 @@ func (r *MemcachedReconciler) deleteDeployment(ctx context.Context, memcached *c
 	}
 	err := r.Delete(ctx, deployment, client.Preconditions{UID: &deployment.UID}, client.PropagationPolicy(metav1.DeletePropagationForeground))
 	if apierrors.IsNotFound(err) {
-		return nil // someone else has just deleted it, and the watch event of that deletion queues the Memcached again
+		return nil // someone else has just deleted it, and the watch event for that deletion queues the Memcached again
 	}
 	if err != nil {
 		return fmt.Errorf("delete Deployment %s: %w", client.ObjectKeyFromObject(deployment), err)

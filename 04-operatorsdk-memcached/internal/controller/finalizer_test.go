@@ -49,9 +49,9 @@ func TestFinalize(t *testing.T) {
 	unowned.OwnerReferences = nil
 	tests := map[string]struct {
 		objects []client.Object
-		// orphan tells whether the Memcached is deleted with kubectl delete --cascade=orphan.
+		// orphan is true if the Memcached is deleted with kubectl delete --cascade=orphan.
 		orphan bool
-		// wantFinalizer tells whether the Memcached must wait, and wantDeployment whether a Deployment must remain.
+		// wantFinalizer is true if the Memcached must wait, and wantDeployment if a Deployment must remain.
 		wantFinalizer, wantDeployment bool
 		wantEvents                    []string
 	}{

@@ -18,7 +18,7 @@ const (
 	// unschedulable is the message for a pod that the scheduler finds no node for.
 	unschedulable = "it fits on no node"
 	// schedulingDeadline is how long a pod may wait for a node before that counts as
-	// a failure. A cluster autoscaler needs some minutes to add a node.
+	// a failure. A cluster autoscaler needs a few minutes to add a node.
 	schedulingDeadline = 5 * time.Minute
 )
 

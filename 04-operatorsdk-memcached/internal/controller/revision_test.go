@@ -21,7 +21,7 @@ func TestNewRevision(t *testing.T) {
 	tests := map[string]struct {
 		change func(*cachev1alpha1.Memcached)
 		image  string
-		// differs tells whether the pods must be replaced.
+		// differs is true if the pods must be replaced.
 		differs bool
 	}{
 		"nothing changes":  {change: func(*cachev1alpha1.Memcached) {}},

@@ -7,7 +7,7 @@ import (
 	cachev1alpha1 "example.com/operator-workshop/04-operatorsdk-memcached/api/v1alpha1"
 )
 
-// The test kit tries the rest of the schema with the samples.
+// The test kit tests the rest of the schema with the samples.
 var _ = Describe("the schema", func() {
 	It("has a default for the port and the memory, and none for the image", func(ctx SpecContext) {
 		memcached := newMemcached(cluster.Namespace(ctx), "modest", 1)

@@ -54,7 +54,7 @@ func managerOptions(ctx context.Context, options manager.Options) ctrl.Options {
 	})
 }
 
-// runManager runs the operator as cmd/main.go does, until the context ends.
+// runManager runs the operator as cmd/main.go does, until the context is done.
 func runManager(ctx context.Context, config *rest.Config, setup ctrl.Options, image string) error {
 	setup.Logger = ctrl.LoggerFrom(ctx)             // the test kit's logger if it has set one, otherwise the suite's
 	setup.Controller.SkipNameValidation = new(true) // controller-runtime allows each controller name only once in a process, but the specs start many managers
@@ -232,7 +232,7 @@ func podsOf(ctx context.Context, g Gomega, memcached *cachev1alpha1.Memcached) [
 	return slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool { return pod.DeletionTimestamp != nil })
 }
 
-// exists fetches the object, and tells whether the API server has it.
+// exists fetches the object, and reports whether the API server has it.
 func exists(ctx context.Context, g Gomega, object client.Object) bool {
 	err := cluster.Client.Get(ctx, client.ObjectKeyFromObject(object), object)
 	g.Expect(client.IgnoreNotFound(err)).To(Succeed())

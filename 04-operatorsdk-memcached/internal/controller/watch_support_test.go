@@ -10,7 +10,7 @@ import (
 	cachev1alpha1 "example.com/operator-workshop/04-operatorsdk-memcached/api/v1alpha1"
 )
 
-// watchVersions returns a channel with every version of the Memcached, from the present one on, until the spec ends.
+// watchVersions returns a channel with every version of the Memcached, from the current one on, until the spec ends.
 func watchVersions(ctx context.Context, memcached *cachev1alpha1.Memcached) <-chan *cachev1alpha1.Memcached {
 	GinkgoHelper()
 	watcher, err := client.NewWithWatch(cluster.Config, client.Options{Scheme: scheme})

@@ -60,8 +60,8 @@ func memcachedOf(_ context.Context, pod client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: pod.GetNamespace(), Name: pod.GetLabels()[instanceLabel]}}}
 }
 
-// uncontrolled passes watch events of objects that no Memcached of the same name controls; Owns handles the others. An
-// object that a Memcached of another name controls passes, too, because Owns queues only that Memcached.
+// uncontrolled passes watch events for objects that no Memcached of the same name controls; Owns handles the others.
+// An object that a Memcached of another name controls passes, too, because Owns queues only that Memcached.
 var uncontrolled = predicate.NewPredicateFuncs(func(object client.Object) bool {
 	owner := metav1.GetControllerOf(object)
 	return !isMemcached(owner) || owner.Name != object.GetName()

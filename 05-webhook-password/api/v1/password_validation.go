@@ -67,7 +67,7 @@ func (r *Rotation) Validate(path *field.Path) field.ErrorList {
 }
 
 // EffectiveAfter returns the age at which a password is replaced. It is never less than the schema allows. Otherwise, a
-// spec that no schema has checked could make the operator replace the password all the time.
+// spec that no schema has checked could make the operator replace the password over and over.
 func (r *Rotation) EffectiveAfter() time.Duration {
 	after, _ := time.ParseDuration(r.After) // 0 if it is invalid
 	return max(after, minRotation)

@@ -14,7 +14,7 @@ import (
 	secretv1 "example.com/operator-workshop/05-webhook-password/api/v1"
 )
 
-// controller-runtime's metrics, which cover all managers of the process.
+// controller-runtime's metrics, which cover all managers in the process.
 const (
 	reconciles      = "controller_runtime_reconcile_total"
 	reconcileErrors = "controller_runtime_reconcile_errors_total"

@@ -27,11 +27,11 @@ const (
 	inMetrics  = "the metrics"
 )
 
-// disclosures collects the texts in these places, and the secrets to search for in them. The zero value is ready to
-// use.
+// disclosures collects the strings found in these places, and the secrets to search for in them. The zero value is
+// ready to use.
 type disclosures struct {
 	mu sync.Mutex
-	// texts maps each place to the texts recorded from it.
+	// texts maps each place to the strings recorded there.
 	texts map[string][]string
 	// secrets maps the value of each secret to a description of it.
 	secrets map[string]string
@@ -67,7 +67,7 @@ func (d *disclosures) knows(value []byte) bool {
 	return d.secrets[string(value)] != ""
 }
 
-// about returns the number of texts from a place that contain the words.
+// about returns the number of strings from a place that contain the words.
 func (d *disclosures) about(where, words string) (count int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -79,7 +79,7 @@ func (d *disclosures) about(where, words string) (count int) {
 	return count
 }
 
-// sizes returns the number of texts by place, and the number of secrets.
+// sizes returns the number of strings by place, and the number of secrets.
 func (d *disclosures) sizes() (texts map[string]int, secrets int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -45,8 +45,8 @@ var operator = operatortest.Operator{
 		"spec.rotation.after": {"720h", "1h"},
 		"spec.policy.require": {requirements(6, 2), requirements(0, 8), requirements(10, 30), []any{}},
 	},
-	// If the name of a Password's Secret is taken, the Password is requeued after a second at first, and later after the
-	// time that it has been blocked so far, up to maxBlockedDelay. MaxPause need not cover the longer delays: the kit
+	// If the name of a Password's Secret is taken, the Password is requeued after a second at first, and later after as
+	// long as it has been blocked so far, up to maxBlockedDelay. MaxPause need not cover the longer delays: the kit
 	// always allows at least four times the longest gap so far between two of the operator's requests.
 	MaxPause:  5 * time.Second,
 	Immutable: []string{"spec.secretName"},

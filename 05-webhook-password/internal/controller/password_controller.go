@@ -30,7 +30,7 @@ const (
 	managedByLabel = "app.kubernetes.io/managed-by"
 	// controllerName identifies the operator in logs and metrics, and in the labels of its Secrets.
 	controllerName = "password-operator"
-	// reconcileTimeout bounds one call of Reconcile. It is shorter than the timeout of the
+	// reconcileTimeout bounds one call to Reconcile. It is shorter than the timeout of the
 	// manager's graceful shutdown, so a call that has begun can finish.
 	reconcileTimeout = 15 * time.Second
 	// If someone else's Secret has the name that a Password needs, no event tells the operator to try again when that

@@ -25,8 +25,8 @@ import (
 // the bodies of requests and responses, and so Secrets.
 const logLevel = 7
 
-// least is the minimum number of texts from each place in a run of all specs; most texts come from
-// the shared tests. If the suite has recorded fewer, it probably looks in the wrong place.
+// least is the minimum number of strings from each place in a run of all specs; most of them come
+// from the shared tests. If the suite has recorded fewer, it probably looks in the wrong place.
 var least = map[string]int{inLog: 3000, inEvent: 150, inPassword: 300, inMetadata: 200, inMetrics: 50}
 
 // leastSecrets is the minimum number of secrets in a run of all specs.
@@ -45,7 +45,7 @@ func newLogger() logr.Logger {
 }
 
 // watchDisclosures records the operator's Secrets, all Passwords and all events from now on, until the suite ends. Then
-// expectSecrecy searches the recorded texts for passwords and keys.
+// expectSecrecy searches the recorded strings for passwords and keys.
 func watchDisclosures() {
 	GinkgoHelper()
 	DeferCleanup(expectSecrecy) // after the watches have ended
@@ -105,8 +105,8 @@ func noteMetrics() {
 	}
 }
 
-// expectSecrecy records the metrics, and searches all recorded texts for every secret. If all specs have run, it also
-// checks that enough was recorded.
+// expectSecrecy records the metrics, and searches all recorded strings for every secret. If all specs have run, it
+// also checks that enough was recorded.
 func expectSecrecy() {
 	GinkgoHelper()
 	noteMetrics()

@@ -127,8 +127,8 @@ func TestSignedAt(t *testing.T) {
 	}
 }
 
-// forge returns a function that makes an edit and then updates the fingerprint, so that the signature fits what was
-// edited.
+// forge returns a function that makes an edit and then updates the fingerprint, so that the signature matches the
+// edited content.
 func forge(edit func(*corev1.Secret)) func(*corev1.Secret) {
 	return func(secret *corev1.Secret) {
 		edit(secret)

@@ -38,7 +38,7 @@ const (
 	blockingFinalizer = "test.example.com/hold"
 )
 
-// testOptions returns the options of a manager for these namespaces, without servers.
+// testOptions returns options for a manager that watches these namespaces, and starts no servers.
 func testOptions(namespaces ...string) manager.Options {
 	options := manager.Default()
 	options.Namespaces = namespaces
@@ -46,7 +46,7 @@ func testOptions(namespaces ...string) manager.Options {
 	return options
 }
 
-// runManager runs the operator as cmd/main.go does, but without webhooks, until the context ends.
+// runManager runs the operator as cmd/main.go does, but without webhooks, until the context is done.
 func runManager(ctx context.Context, config *rest.Config, setup ctrl.Options, options manager.Options, now clock.PassiveClock) error {
 	setup.Logger = ctrl.LoggerFrom(ctx)             // the test kit's logger or, without one, the suite's
 	setup.Controller.SkipNameValidation = new(true) // controller-runtime allows each name only once in a process, but the specs start many controllers

@@ -94,8 +94,8 @@ var (
 	// repeated applies if characters may repeat: the binary logarithms of the sizes of the alphabets, rounded down.
 	repeated = strength{mixed: 570, lower: 470, digit: 332, symbol: 490}
 	// once applies if no character may repeat. Each character leaves fewer choices for the next one from its alphabet,
-	// which therefore adds less entropy. These values are constant. Added up for all characters, they are less than the
-	// true entropy, by at most 8 bits, in the range that matters: up to 64 bits.
+	// which therefore adds less entropy. These values are constant. Their sum over all characters is less than the true
+	// entropy, but by at most 8 bits in the range that matters: up to 64 bits.
 	once = strength{mixed: 550, lower: 420, digit: 217, symbol: 450}
 )
 

@@ -21,7 +21,7 @@ import (
 // faultyName is the name of the configuration for a faulty server, and of the webhook in it.
 const faultyName = "faulty.example.com"
 
-// The texts that the API server of Kubernetes 1.37 puts before the reason why a call to a webhook fails.
+// The prefixes that the API server of Kubernetes 1.37 puts before the reason why a call to a webhook fails.
 const (
 	admissionFailed = `Internal error occurred: failed calling webhook "faulty.example.com": `
 	conversionOf    = `conversion webhook for secret.example.com/%s, Kind=Password failed: `

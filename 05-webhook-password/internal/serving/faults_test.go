@@ -177,7 +177,7 @@ var variables = []struct {
 	{regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`), "UID"},
 	{regexp.MustCompile(`/spec-[a-z0-9]+/`), "/NAMESPACE/"},
 	{regexp.MustCompile(`revision=[0-9]+`), "revision=REVISION"},
-	// There is only one timeout, but three places in net/http may notice it first, each with its own message.
+	// There is only one timeout, but any of three places in net/http may notice it first, each with its own message.
 	{regexp.MustCompile(`(net/http: request canceled|context deadline exceeded) \(Client\.Timeout exceeded while awaiting headers\)`), "context deadline exceeded"},
 }
 

@@ -37,7 +37,7 @@ type Options struct {
 	Enabled bool
 	// Certs is CertsLocal, CertsFiles or CertsRotated.
 	Certs string
-	// BindAddress is the host and the port at which the webhook server listens. Without a host, it listens on all
+	// BindAddress is the host and the port on which the webhook server listens. Without a host, it listens on all
 	// interfaces.
 	BindAddress string
 	// CertPath is the folder with the certificate CertName and its key KeyName.

@@ -111,8 +111,8 @@ func (p *process) runOperator(ctx context.Context, namespace, folder string) {
 	Eventually(listed).WithContext(ctx).WithTimeout(waitTimeout).Should(BeClosed(), "the operator should list Passwords")
 }
 
-// service returns an address that leads to the process once serviced is true, as a Service leads to a pod once the
-// kubelet has found it ready.
+// service returns an address that forwards to the process once serviced is true, as a Service forwards to a pod
+// once the kubelet has found it ready.
 func (p *process) service() string {
 	GinkgoHelper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -80,8 +80,8 @@ func mount(secret *corev1.Secret, folder string) {
 }
 
 // deploy creates the webhook configurations and sets the CRD's conversion, without a CA, as they are before the pods of
-// a deployment start. The address in each is a URL with the host localhost, because no Service leads to the
-// test process.
+// a deployment start. The address in each is a URL with the host localhost, because no Service routes to the test
+// process.
 func deploy(ctx context.Context, address string) {
 	GinkgoHelper()
 	_, port, err := net.SplitHostPort(address)

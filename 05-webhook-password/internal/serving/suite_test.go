@@ -82,7 +82,7 @@ type process struct {
 	ended chan struct{}
 	err   error
 	dead  atomic.Bool
-	// serviced is true if the address that service returns leads to the process.
+	// serviced is true if the address that service returns forwards to the process.
 	serviced atomic.Bool
 	// intercept may answer a request in the API server's place, or return nil to let it through.
 	intercept func(*http.Request) (*http.Response, error)
@@ -133,7 +133,8 @@ func (p *process) start(ctx context.Context, server ctrlwebhook.Server, setup fu
 }
 
 func (p *process) run(ctx context.Context, mgr ctrl.Manager) {
-	// ctx ends with the Ginkgo node that starts the process, but the process must run until the spec's cleanup.
+	// ctx is cancelled at the end of the Ginkgo node that starts the process, but the process must run until the spec's
+	// cleanup.
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	p.cancel = cancel
 	go func() {

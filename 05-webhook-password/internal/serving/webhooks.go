@@ -68,7 +68,7 @@ func (w Webhooks) Server() ctrlwebhook.Server { return w.server }
 //
 // A process with webhooks is ready as soon as it serves them (with CertsLocal, as soon as they are registered), whether
 // or not its caches are filled. To list Passwords that are stored as v1alpha1, the API server has to convert them,
-// through a Service that leads to ready pods only: if every pod waited for its caches, none would ever become ready.
+// through a Service that routes to ready pods only: if every pod waited for its caches, none would ever become ready.
 func (w Webhooks) SetupWithManager(mgr ctrl.Manager, register func(ctrl.Manager) error) error {
 	if w.server == nil {
 		return manager.AddProbes(mgr)

@@ -23,8 +23,8 @@ type Cluster struct {
 	Namespace string
 }
 
-// Main runs the example, and ends its context at Ctrl-C. It passes on the arguments that follow the flags. If the
-// example fails, Main prints the error and exits with status 1.
+// Main runs the example, and cancels its context on Ctrl-C. It passes on the arguments that follow the flags. If
+// the example fails, Main prints the error and exits with status 1.
 func Main(run func(ctx context.Context, cluster Cluster, arguments []string) error) {
 	kubeconfig := flag.String("kubeconfig", os.Getenv(clientcmd.RecommendedConfigPathEnvVar), "`file` that names the cluster")
 	namespace := flag.String("namespace", "default", "the `namespace` to look at")

@@ -67,8 +67,8 @@ func milliseconds(sorted []time.Duration, percent int) float64 {
 	return float64(sorted[(len(sorted)-1)*percent/100].Microseconds()) / 1000
 }
 
-// awaitAnswers waits until a default, a refusal and a warning show that the webhooks or the policies are in force in
-// the namespace. In byNone, there is nothing to wait for.
+// awaitAnswers waits until a default, a refusal and a warning show that the webhooks or the policies are in effect
+// in the namespace. In byNone, there is nothing to wait for.
 func (e *environment) awaitAnswers(ctx context.Context, namespace string) error {
 	if namespace == byNone {
 		return nil

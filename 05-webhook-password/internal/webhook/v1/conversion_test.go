@@ -130,7 +130,7 @@ func store(ctx SpecContext, version string) {
 	Expect(env.Client.Update(ctx, &definition)).To(Succeed())
 }
 
-// rewritten reads the object, updates it without a change, and reports whether the API server has written it.
+// rewritten reads the object, updates it without changing anything, and reports whether the API server has written it.
 func rewritten(ctx SpecContext, object *secretv1.Password) bool {
 	GinkgoHelper()
 	Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(object), object)).To(Succeed())

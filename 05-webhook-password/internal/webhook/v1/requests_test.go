@@ -24,8 +24,8 @@ type outcome struct {
 	secretName string
 }
 
-// differs returns how the outcome differs from the one that the case wants, in words for a learner. It returns "" if
-// there is no difference.
+// differs returns how the outcome differs from the one that the case wants, in words meant for a learner. It returns
+// "" if there is no difference.
 func (c *admissionCase) differs(o outcome) string {
 	if difference := c.differsInRefusal(o.refusal); difference != "" {
 		return difference

@@ -62,8 +62,8 @@ func samples(folder string) []string {
 	return found
 }
 
-// createSample creates the object that a file describes, in a dry run. It returns the error of the request, and the
-// message that the file's first line expects, or "" if the line expects none.
+// createSample creates the object that a file describes, in a dry run. It returns the error from the request, and
+// the message that the file's first line expects, or "" if the line expects none.
 func createSample(ctx SpecContext, namespace, file string) (string, error) {
 	GinkgoHelper()
 	content, err := os.ReadFile(filepath.Join(sampleFolder, file))

@@ -42,8 +42,8 @@ func storeOld(ctx SpecContext, namespace string, c admissionCase) {
 	Expect(env.Client.Create(ctx, object)).To(Succeed(), "the existing object of a case can't be stored; if its name is taken, two cases use the same name")
 }
 
-// awaitAdmission waits until a few cases show that the webhooks and the policies are in force. The API server
-// takes up to a second to notice a new one.
+// awaitAdmission waits until a few cases show that the webhooks and the policies are in effect. The API
+// server takes up to a second to notice a new one.
 func awaitAdmission(ctx SpecContext) {
 	GinkgoHelper()
 	all := cases()

@@ -132,8 +132,8 @@ func (w World) await(t *testing.T, id string) *cloud.Cluster {
 	return found
 }
 
-// expect checks that the error is, or wraps, a *cloud.Error with the problem and a message, and that none of its texts
-// contains a token.
+// expect checks that the error is, or wraps, a *cloud.Error with the problem and a message, and that it shows no
+// token, however it is formatted.
 func (w World) expect(t *testing.T, err error, problem cloud.Problem) {
 	t.Helper()
 	g := gomega.NewWithT(t)

@@ -40,7 +40,7 @@ func JSON(object any) http.HandlerFunc {
 	return func(response http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(response).Encode(object) }
 }
 
-// outputTimeout is how long OutputUntil waits for the texts before it ends the function's context.
+// outputTimeout is how long OutputUntil waits for the strings before it cancels the function's context.
 const outputTimeout = 10 * time.Second
 
 // Output returns what a function prints, and the function's error.
@@ -48,8 +48,9 @@ func Output(t *testing.T, do func() error) (string, error) {
 	return OutputUntil(t, nil, func(context.Context) error { return do() })
 }
 
-// OutputUntil returns what a function prints, and the function's error. It ends the function's context, as Ctrl-C does,
-// when the function has printed all of the texts, or after outputTimeout. Without texts, only the timeout ends it.
+// OutputUntil returns what a function prints, and the function's error. It cancels the function's context, as Ctrl-C
+// does, when the function has printed all of the strings in texts, or after outputTimeout. If texts is empty, only the
+// timeout cancels it.
 func OutputUntil(t *testing.T, texts []string, do func(context.Context) error) (string, error) {
 	reader, writer, err := os.Pipe()
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 
 // ConditionReady is the type of the only condition that the controller sets. It is True while the Foo can have its
 // Deployment, and exactly the desired number of replicas exist, all of them up to date and available. But it is False
-// while the API server refuses to delete a Deployment of an earlier name.
+// while the API server refuses to delete a Deployment with an earlier name.
 const ConditionReady = "Ready"
 
 // Reasons of the condition Ready.
@@ -20,7 +20,7 @@ const (
 	// can't be created or deleted.
 	ReasonDeploymentStalled = "DeploymentStalled"
 	// ReasonDeploymentRefused goes with False: the API server refuses to create or patch the Deployment, or to delete one
-	// of an earlier name, for example because of a quota or a policy.
+	// with an earlier name, for example because of a quota or a policy.
 	ReasonDeploymentRefused = "DeploymentRefused"
 	// ReasonErrResourceExists goes with False: a Deployment with the name in spec.deploymentName exists, but neither this
 	// Foo nor a deleted Foo of the same name controls it; or this Foo controls it, but its selector isn't the Foo's.
