@@ -30,7 +30,7 @@ func getTable(ctx context.Context, namespace string) *metav1.Table {
 	return table
 }
 
-// columns returns the first row's values in the columns of this priority, by column name.
+// columns returns the first row's values in the columns with this priority, by column name.
 func columns(table *metav1.Table, priority int32) map[string]any {
 	GinkgoHelper()
 	Expect(table.Rows).NotTo(BeEmpty())
@@ -43,7 +43,7 @@ func columns(table *metav1.Table, priority int32) map[string]any {
 	return values
 }
 
-// columnNames returns the names of the columns of this priority, in the order in which kubectl shows them.
+// columnNames returns the names of the columns with this priority, in the order in which kubectl shows them.
 func columnNames(table *metav1.Table, priority int32) []string {
 	var names []string
 	for _, column := range table.ColumnDefinitions {

@@ -235,8 +235,8 @@ func newRefusal(verb string, deployment *appsv1.Deployment, err error) *blocker 
 	}
 }
 
-// isRefusal reports whether the request can't succeed until someone changes the Foo, a policy or a role, or makes room
-// in a quota.
+// isRefusal reports whether the request can't succeed until someone changes the Foo, a policy or a role, or frees up
+// some quota.
 //
 //workshop:step 2.10d
 func isRefusal(err error) bool {

@@ -107,7 +107,7 @@ func readPod(b *testing.B) []byte {
 	return pod
 }
 
-// decodePod decodes the pod anew in each call, so that no two pods share memory.
+// decodePod decodes the pod anew on each call, so that no two pods share memory.
 func decodePod(b *testing.B, content []byte, i int) client.Object {
 	pod := &corev1.Pod{}
 	if err := json.Unmarshal(content, pod); err != nil {

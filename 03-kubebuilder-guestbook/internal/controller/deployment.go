@@ -39,8 +39,8 @@ func selectorLabels(guestbook *webappv1.Guestbook) map[string]string {
 }
 
 // newRevision returns the revision that the pods are created from: the Guestbook's UID, and a digest
-// of the image, the settings, and the spec without the size. Because of the UID, pods that remain
-// from a deleted Guestbook of the same name count as old.
+// of the image, the settings, and the spec without the size. Because of the UID, pods left over from
+// a deleted Guestbook of the same name count as old.
 //
 // The digest does not cover the pod template: Kubernetes' Go types change from release to
 // release, so with a digest of the template, a new version of k8s.io/api could replace every

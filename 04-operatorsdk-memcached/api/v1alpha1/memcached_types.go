@@ -35,8 +35,8 @@ const (
 	ReasonTooFewPods = "TooFewPods"
 	// ReasonRollingOut: pods are being created, replaced or removed, or are not ready, or a child is being replaced.
 	ReasonRollingOut = "RollingOut"
-	// ReasonRolledOut: exactly the desired pods exist, and all of them are ready and match the spec. Pods that are
-	// terminating or have finished don't count.
+	// ReasonRolledOut: exactly the desired number of pods exist, and all of them are ready and match the spec.
+	// Pods that are terminating or have finished don't count.
 	ReasonRolledOut = "RolledOut"
 	// ReasonNameTaken: an object has the name of a child, but neither the Memcached nor a deleted Memcached of the same
 	// name controls the object.

@@ -156,7 +156,7 @@ func (r *MemcachedReconciler) create(ctx context.Context, memcached *cachev1alph
 	//workshop:step 4.9d
 	// blockOwnerDeletion makes an owner that is deleted in the foreground wait for the child. Our finalizer makes it wait
 	// for the Deployment and its pods, and it need not wait for the other children. On some distributions, such as
-	// OpenShift, the field requires the right to update the owner's finalizers.
+	// OpenShift, the field requires permission to update the owner's finalizers.
 	if err := ctrl.SetControllerReference(memcached, child.object, r.Scheme, controllerutil.WithBlockOwnerDeletion(false)); err != nil {
 		return nil, fmt.Errorf("set the owner of %s %s: %w", child.kind, memcached.Name, err)
 	}

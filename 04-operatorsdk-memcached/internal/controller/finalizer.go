@@ -73,7 +73,7 @@ func (r *MemcachedReconciler) endPods(ctx context.Context, memcached *cachev1alp
 }
 
 // removeFinalizer removes the finalizer, and emits an Event with the message. The API server deletes the Memcached when
-// it has no finalizers any more.
+// it has no finalizers left.
 //
 //workshop:step 4.8b
 func (r *MemcachedReconciler) removeFinalizer(ctx context.Context, memcached *cachev1alpha1.Memcached, message string) error {

@@ -65,7 +65,7 @@ func confinedTo(ctx context.Context, namespaces ...string) *rest.Config {
 	return asUser(user)
 }
 
-// asUser returns the configuration of a user who has only the rights that roles grant.
+// asUser returns the configuration of a user who has only the permissions that roles grant.
 func asUser(name string) *rest.Config {
 	config := rest.CopyConfig(cluster.Config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: name, Groups: []string{"system:authenticated"}}

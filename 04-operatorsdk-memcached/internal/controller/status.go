@@ -145,8 +145,8 @@ func (o observation) revision() string {
 	return o.deployment.Spec.Template.Annotations[revisionAnnotation]
 }
 
-// rolledOut reports whether exactly the desired pods exist, all ready and of the current revision. Pods that are
-// terminating or have finished don't count.
+// rolledOut reports whether exactly the desired number of pods exist, all ready and of the current revision.
+// Pods that are terminating or have finished don't count.
 //
 // It counts the pods, which the status needs anyway. The Deployment's status can be relied on only once its
 // observedGeneration is current: until then, it describes an older spec.

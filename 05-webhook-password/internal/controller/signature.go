@@ -103,7 +103,7 @@ func signedAt(secret *corev1.Secret) (made time.Time, intact bool) {
 //workshop:step 5.3a
 func fingerprint(secret *corev1.Secret) string {
 	digest := hmac.New(sha256.New, secret.Data[fingerprintKey])
-	// The policy's description and the time contain no zero byte, so different contents never give the same input.
+	// The policy's description and the time contain no zero byte, so different contents never produce the same input.
 	fmt.Fprintf(digest, "%s\x00%s\x00", secret.Annotations[policyAnnotation], secret.Annotations[rotatedAtAnnotation])
 	digest.Write(secret.Data[secretv1.PasswordKey])
 	return hex.EncodeToString(digest.Sum(nil)[:fingerprintLength])

@@ -15,7 +15,7 @@ import (
 )
 
 // weakBits is the entropy, in bits, below which a password counts as weak. An attacker who
-// tries 10^12 passwords a second needs about seven months for all passwords of 64 bits.
+// tries 10^12 passwords a second needs about seven months to try all passwords of 64 bits.
 const weakBits = 64
 
 // Generate makes a password that meets the policy. Its random numbers come from

@@ -184,7 +184,7 @@ const (
 	maxTagLength = 255
 )
 
-// originTag returns the tag kluster:NAMESPACE:NAME, cut off after maxTagLength characters. Tags consist of letters,
+// originTag returns the tag kluster:NAMESPACE:NAME, truncated to maxTagLength characters. Tags consist of letters,
 // digits, colons, dashes and underscores ("Create a New Tag" in DigitalOcean's API reference). Names of namespaces and
 // Klusters contain no underscores, so an underscore replaces each dot.
 func originTag(origin string) string {

@@ -21,7 +21,7 @@ import (
 const Namespace = "shop"
 
 // Serve runs a small API server until the test ends. It calls answer for each GET of the path, and answers all other
-// requests with 404.
+// requests with a 404.
 func Serve(t *testing.T, path string, answer http.HandlerFunc) example.Cluster {
 	server := httptest.NewServer(http.HandlerFunc(func(response http.ResponseWriter, request *http.Request) {
 		if request.Method != http.MethodGet || request.URL.Path != path {
