@@ -20,8 +20,8 @@ func strangersAccount(namespace string) (account *doks.Emulator, token string) {
 	return clouds.of(name), tokenFor(name)
 }
 
-// expectCredentials waits until the condition Ready has the reason, and checks that CredentialsReady is False with the
-// same reason. It returns the condition Ready.
+// expectCredentials waits until the Ready condition has the reason, and checks that CredentialsReady is False with the
+// same reason. It returns the Ready condition.
 func expectCredentials(ctx context.Context, kluster *klusterv1alpha1.Kluster, reason string) *metav1.Condition {
 	GinkgoHelper()
 	ready := expectReason(ctx, kluster, reason)

@@ -229,7 +229,7 @@ func addAccount(ctx context.Context, namespace, name string, change func(*doks.O
 	return account
 }
 
-// reasonsIn counts the Klusters in a namespace that have the condition Ready, by its reason.
+// reasonsIn counts the Klusters in a namespace that have the Ready condition, by its reason.
 func reasonsIn(ctx context.Context, g Gomega, namespace string) map[string]int {
 	list := &klusterv1alpha1.KlusterList{}
 	g.Expect(cluster.Client.List(ctx, list, client.InNamespace(namespace))).To(Succeed())
@@ -251,7 +251,7 @@ func expectUnavailable(ctx context.Context, namespace string) {
 	})
 }
 
-// expectAll waits until exactly this many Klusters in the namespace have the condition Ready, all with this reason.
+// expectAll waits until exactly this many Klusters in the namespace have the Ready condition, all with this reason.
 func expectAll(ctx context.Context, namespace string, count int, reason string) {
 	GinkgoHelper()
 	want := map[string]int{}

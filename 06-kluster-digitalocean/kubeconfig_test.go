@@ -231,9 +231,9 @@ func TestFindKubeconfig(t *testing.T) {
 		return secret
 	}
 	tests := map[string]struct {
-		// cached is the Secret in the cache, and stored the one on the API server. Each is nil if there is none.
+		// cached is the Secret in the cache, and stored is the one on the API server. Each is nil if there is none.
 		cached, stored *corev1.Secret
-		// refusal is the error of a get request, or nil if the API server answers it.
+		// refusal is the error that a get request returns, or nil if it succeeds.
 		refusal error
 		// wantTaken means that findKubeconfig must return the error with ReasonSecretTaken, because the Kluster does not
 		// control the Secret. wantError means that it must return any other error.

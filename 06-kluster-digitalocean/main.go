@@ -1,5 +1,5 @@
 // Command kluster-operator runs the operator for the kind Kluster. For each Kluster, it creates a managed Kubernetes
-// cluster in a cloud, keeps it matching the spec, and stores its kubeconfig in a Secret. By default, it deletes the
+// cluster in a cloud, keeps it in sync with the spec, and stores its kubeconfig in a Secret. By default, it deletes the
 // cluster when the Kluster is deleted.
 //
 // It is written with client-go, like stage 2. reconcile.go reconciles one Kluster, with the help of metadata.go,

@@ -133,7 +133,7 @@ func (c *controller) patchMetadata(ctx context.Context, kluster *klusterv1alpha1
 
 // wrote remembers, in memory only, that the version that was read is stale, if the write has changed the Kluster. If
 // another reconcile used that version from the cache, it would call the cloud for nothing, and usually end in a
-// conflict. The event of the newer version queues the Kluster again.
+// conflict. The event for the newer version queues the Kluster again.
 func (c *controller) wrote(read, written *klusterv1alpha1.Kluster) {
 	if written.ResourceVersion != read.ResourceVersion {
 		c.staleVersions.Store(cache.MetaObjectToName(read), read.ResourceVersion)
@@ -150,7 +150,7 @@ func (c *controller) isStale(kluster *klusterv1alpha1.Kluster) bool {
 
 // checkFresh fails if the cache is stale, as it may be after a change of leader. With a stale Kluster, the operator
 // might remove a pool that has just been added to the spec, delete a cluster that someone has just asked to keep, or
-// create a cluster for a Kluster that has been deleted or is being deleted. The event of the newer version queues the
+// create a cluster for a Kluster that has been deleted or is being deleted. The event for the newer version queues the
 // Kluster again.
 //
 //workshop:step 6.9c

@@ -39,8 +39,8 @@ var operator = operatortest.Operator{
 			"another key": `{"data":{"theirs":"dGhlaXJz"}}`,
 		},
 	}},
-	// The writes are two finalizers, the create intent, the ID, the Secret, and four of the status: one while the cloud
-	// is creating the cluster, and one each time that one of the sample's three machines starts running.
+	// The writes are two finalizers, the create intent, the ID, the Secret, and four status updates: one while the
+	// cloud is creating the cluster, and one each time that one of the sample's three machines starts running.
 	MaxWrites: 9,
 	// In these tests, the operator polls the cloud several times a second.
 	MaxPause: 5 * time.Second,

@@ -22,7 +22,7 @@ type options struct {
 	workers int
 	// resyncPeriod is how often every Kluster is reconciled without an event. If it is 0, there are no resyncs.
 	resyncPeriod time.Duration
-	// drainTimeout bounds how long the workers may go on after the signal to stop.
+	// drainTimeout bounds how long the workers may keep working after the signal to stop.
 	drainTimeout time.Duration
 
 	// pollInterval is how often to observe a cluster that the cloud is changing.
@@ -38,7 +38,7 @@ type options struct {
 	consistencyWindow time.Duration
 	// firstRetry is how long to wait after the first of several errors in a row that are not terminal. It is meant for
 	// failed requests to the cloud, where a retry after milliseconds rarely helps. After a conflict, it delays little:
-	// the event of the Kluster's change queues the Kluster sooner.
+	// the event for the Kluster's change queues the Kluster sooner.
 	firstRetry time.Duration
 	// outageThreshold is how long the cloud must have been unavailable before the status shows it. Most outages are
 	// over within a minute, and they say nothing about the cluster, which usually keeps running.

@@ -128,7 +128,7 @@ func TestWasReady(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			kluster := storedKluster()
 			kluster.Status.ReadyGeneration = test.generation
-			// wasReady must not depend on the condition Ready: during an outage, for example, it is Unknown.
+			// wasReady must not depend on the Ready condition: during an outage, for example, it is Unknown.
 			kluster.Status.Conditions = []metav1.Condition{{Type: klusterv1alpha1.ConditionReady, Status: metav1.ConditionUnknown, ObservedGeneration: 3}}
 			NewWithT(t).Expect(wasReady(kluster)).To(Equal(test.want), "see wasReady in compare.go")
 		})

@@ -26,9 +26,9 @@ type observation struct {
 	cluster *cloud.Cluster
 }
 
-// result is what a reconcile reports: the reason and the message of the condition Ready, and how long to wait before
+// result is what a reconcile reports: the reason and the message of the Ready condition, and how long to wait before
 // requeueing. Without an error, the zero result reports nothing: the reconcile has written metadata or a Secret, and
-// the event of that write queues the Kluster again.
+// the event for that write queues the Kluster again.
 type result struct {
 	reason, message string
 	requeueAfter    time.Duration
@@ -50,7 +50,7 @@ func (c *controller) reconcile(ctx context.Context, key cache.ObjectName) (time.
 	}
 	switch {
 	case c.isStale(kluster):
-		return 0, nil // the event of our own last write is on its way
+		return 0, nil // the event for our own last write is on its way
 	case isReleased(kluster):
 		return 0, nil // our part of the deletion is done; another finalizer is left
 	//workshop:step 6.15c

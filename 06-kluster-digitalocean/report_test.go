@@ -36,7 +36,7 @@ func TestReport(t *testing.T) {
 
 		wantAfter time.Duration
 		wantErr   error
-		// wantReason is the reason of the condition Ready; "" means that the status is not written.
+		// wantReason is the reason of the Ready condition; "" means that the status is not written.
 		wantReason string
 	}{
 		"a result":                             {next: running, waits: 3, wantReason: "Running"},
@@ -110,7 +110,7 @@ func TestAMachineIsMissingAfterAnOutage(t *testing.T) {
 	g.Expect(r.reason(t)).To(Equal(klusterv1alpha1.ReasonRunning), "see wasReady in compare.go")
 }
 
-// missingMachine wraps open: Get then returns each cluster with no machine running.
+// missingMachine wraps open: Get then returns each cluster with no machines running.
 func missingMachine(open func(string) cloud.CloudProvider) func(string) cloud.CloudProvider {
 	return func(token string) cloud.CloudProvider { return withoutMachines{open(token)} }
 }

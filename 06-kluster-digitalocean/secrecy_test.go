@@ -79,7 +79,7 @@ func TestSecretsIn(t *testing.T) {
 	}
 }
 
-// secretsIn returns the beginnings of the tokens that a text contains. It finds the tokens of the tests' accounts, in
+// secretsIn returns the beginnings of the tokens that a string contains. It finds the tokens of the tests' accounts, in
 // plain text and in base64, and those in the emulator's kubeconfigs.
 func secretsIn(text string) (found []string) {
 	for _, beginning := range []string{"dop-v1-", "ZG9wLXYx", "token: stub-"} {

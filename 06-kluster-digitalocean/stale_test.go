@@ -17,7 +17,7 @@ import (
 	klusterfake "example.com/operator-workshop/06-kluster-digitalocean/pkg/generated/clientset/versioned/fake"
 )
 
-// recordingAccount is a cloud that finds nothing, and records the changes that it is asked for. Other calls panic.
+// recordingAccount is a cloud that finds nothing, and records the changes that it is asked to make. Other calls panic.
 type recordingAccount struct {
 	cloud.CloudProvider
 	changes []string
@@ -48,8 +48,8 @@ func (a *recordingAccount) Delete(context.Context, string) error {
 	return nil
 }
 
-// newActing returns a controller with all that its method act needs. The API server has the given objects, and the
-// Secret with the kubeconfig of storedKluster's cluster. The credentials in the Secret are valid for weeks.
+// newActing returns a controller with everything that its act method needs. The API server has the given objects, and
+// the Secret with the kubeconfig of storedKluster's cluster. The credentials in the Secret are valid for weeks.
 func newActing(t *testing.T, live ...runtime.Object) *controller {
 	secret := newKubeconfigSecret(storedKluster(), cloud.Kubeconfig{Content: []byte("kind: Config"), Expires: time.Now().Add(1000 * time.Hour)}, time.Now())
 	index := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})

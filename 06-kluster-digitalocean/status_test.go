@@ -16,7 +16,7 @@ import (
 	klusterv1alpha1 "example.com/operator-workshop/06-kluster-digitalocean/pkg/apis/inspirit941.dev/v1alpha1"
 )
 
-// foundCluster returns storedKluster's cluster in this state.
+// foundCluster returns storedKluster's cluster in the given state.
 func foundCluster(state cloud.State) *cloud.Cluster {
 	return &cloud.Cluster{
 		ID: "id-of-front", Name: "front", Region: "fra1", Version: "1.36.5-do.1", State: state, Endpoint: "https://front.invalid",
@@ -25,7 +25,7 @@ func foundCluster(state cloud.State) *cloud.Cluster {
 	}
 }
 
-// pendingKluster returns a Kluster with a create intent, but without a cluster's ID.
+// pendingKluster returns a Kluster with a create intent, but no cluster ID.
 func pendingKluster() *klusterv1alpha1.Kluster {
 	kluster := storedKluster()
 	kluster.Annotations = map[string]string{klusterv1alpha1.CreatePendingAnnotation: "2026-01-01T00:00:00Z", klusterv1alpha1.ExternalAccountAnnotation: "acme"}

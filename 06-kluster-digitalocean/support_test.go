@@ -27,11 +27,11 @@ const (
 	// specTimeout bounds each of this stage's own specs, except for two longer ones. Most of them take less than two
 	// seconds.
 	specTimeout = 30 * time.Second
-	// convergeTimeout bounds how long the operator and the cloud may take for one change.
+	// convergeTimeout bounds how long the operator and the cloud may take to make one change.
 	convergeTimeout = 15 * time.Second
 	checkInterval   = 20 * time.Millisecond
-	// quietTime is how long a spec checks that something does not happen. In this time, an operator with testOptions
-	// observes a cluster at least once, and usually retries what has failed.
+	// quietTime is how long a spec checks that something does not happen. Within this time, an operator with
+	// testOptions observes a cluster at least once, and usually retries what has failed.
 	quietTime = 500 * time.Millisecond
 
 	// These are paths in the cloud's API. In the path of a fault, * matches any ID.
@@ -138,7 +138,7 @@ func consistently(ctx context.Context, check func(Gomega)) {
 	Consistently(check).WithContext(ctx).WithTimeout(quietTime).WithPolling(checkInterval).Should(Succeed())
 }
 
-// expectReason waits until the condition Ready has the reason and describes the Kluster's current generation. It checks
+// expectReason waits until the Ready condition has the reason and describes the Kluster's current generation. It checks
 // that the condition's status fits the reason, and returns the condition.
 func expectReason(ctx context.Context, kluster *klusterv1alpha1.Kluster, reason string) *metav1.Condition {
 	GinkgoHelper()

@@ -148,13 +148,13 @@ func (r *trial) secret(t *testing.T) *corev1.Secret {
 	return secret
 }
 
-// reason returns the reason of the condition Ready, or "" if there is none.
+// reason returns the reason of the Ready condition, or "" if there is none.
 func (r *trial) reason(t *testing.T) string {
 	t.Helper()
 	return r.ready(t).Reason
 }
 
-// ready returns the condition Ready, or an empty condition if there is none.
+// ready returns the Ready condition, or an empty condition if there is none.
 func (r *trial) ready(t *testing.T) metav1.Condition {
 	t.Helper()
 	if ready := meta.FindStatusCondition(r.live(t).Status.Conditions, klusterv1alpha1.ConditionReady); ready != nil {

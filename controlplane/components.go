@@ -111,7 +111,7 @@ func (c *ControlPlane) apiServer(r record, keys pki) []string {
 
 // controller returns the flags that the controller manager and the scheduler share. Both require credentials for
 // everything but health checks. There is only one of each, so leader election would have no benefit, but would cost
-// seconds at the start and a write every 2 s.
+// seconds at startup and a write every 2 s.
 func (c *ControlPlane) controller(keys pki, component string, port int) []string {
 	kubeconfig := keys.path(component + ".kubeconfig")
 	return []string{

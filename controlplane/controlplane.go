@@ -64,7 +64,7 @@ type ControlPlane struct {
 
 // Open returns the control plane in a folder. It creates nothing; Up does. The components that Up starts run until Down
 // or Remove, even after this process has ended. You may move the folder while they run: the next Up finds them, and
-// restarts them in the new place.
+// restarts them in the new location.
 func Open(dir string, options Options) (*ControlPlane, error) {
 	dir, err := filepath.Abs(dir)
 	if err == nil {
@@ -134,7 +134,7 @@ func (c *ControlPlane) Assets() string { return c.options.Assets }
 // name is the cluster's name in kubeconfigs.
 func (c *ControlPlane) name() string { return filepath.Base(c.dir) }
 
-// Down ends all components and keeps the data. Up starts them again. If there is no folder, Down does nothing.
+// Down stops all components and keeps the data. Up starts them again. If there is no folder, Down does nothing.
 func (c *ControlPlane) Down(ctx context.Context) error {
 	unlock, err := c.lockExisting(ctx)
 	if err != nil || unlock == nil {
@@ -144,7 +144,7 @@ func (c *ControlPlane) Down(ctx context.Context) error {
 	return c.endAll(ctx)
 }
 
-// Remove ends all components and removes the folder with everything in it, even if the folder is damaged. If there is
+// Remove stops all components and removes the folder with everything in it, even if the folder is damaged. If there is
 // no folder, it does nothing.
 func (c *ControlPlane) Remove(ctx context.Context) error {
 	unlock, err := c.lockExisting(ctx)

@@ -1,7 +1,7 @@
 // Package controlplane runs a real Kubernetes control plane without a container engine: etcd, kube-apiserver,
-// kube-controller-manager, kube-scheduler, and kwok, which plays the kubelet of simulated nodes. Think of it as envtest
-// with a garbage collector, with Deployments whose pods become ready, and with namespaces that can be deleted. The package's
-// example starts a control plane in about ten lines.
+// kube-controller-manager, kube-scheduler, and kwok, which acts as the kubelet of simulated nodes. Think of it as
+// envtest with a garbage collector, with Deployments whose pods become ready, and with namespaces that can be deleted.
+// The package's example starts a control plane in about ten lines.
 //
 // [Start] makes a control plane that ends when the process does, even if the process is killed. To get one that keeps
 // running and stores its data in a folder of your choice, as the workshop's built-in cluster does, call [Open]. You can
@@ -11,7 +11,7 @@
 // # Security
 //
 // All components listen on 127.0.0.1 only. Except for health checks, no port serves a client without credentials. Only
-// the owner can read the folder. Other users of the machine can find out that something listens, and whether it is
+// the owner can read the folder. Other users of the machine can find out that something is listening, and whether it is
 // healthy.
 //
 // # What is in the folder

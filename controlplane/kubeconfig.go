@@ -19,7 +19,7 @@ type User struct {
 	Groups []string
 }
 
-// Administrator may do everything: the API server authorizes every request of the group system:masters.
+// Administrator may do everything: the API server authorizes every request from the group system:masters.
 var Administrator = User{Name: "kubernetes-admin", Groups: []string{"system:masters"}}
 
 // Kubeconfig makes a kubeconfig for a user, with a new key and certificate in it. It is valid until the certificate

@@ -14,7 +14,7 @@ import (
 
 // Ports are chosen below the range that operating systems use for the local ends
 // of outgoing connections (from 32768 on Linux, 49152 on macOS). Otherwise such a
-// connection could take a port after it was found free.
+// connection could take a port after it has been found free.
 const (
 	lowestPort  = 20000
 	highestPort = 32767
@@ -23,7 +23,7 @@ const (
 // releaseTimeout is how long a port may take to become free after its program has ended.
 const releaseTimeout = time.Second
 
-// ErrPortTaken says that another program listens on the API server's port.
+// ErrPortTaken says that another program is listening on the API server's port.
 var ErrPortTaken = errors.New("is taken by another program")
 
 // FreePort returns a random loopback port that is free now. No outgoing connection will take it, but another server might.
@@ -82,8 +82,8 @@ func choosePorts(apiServer int) (ports, error) {
 	return chosen, CheckPort(apiServer)
 }
 
-// CheckPort returns an error if the API server can't have the port: ErrPortTaken if another program listens there, and
-// otherwise an error with the reason, for example that this user may not listen there.
+// CheckPort returns an error if the API server can't have the port: ErrPortTaken if another program is listening there,
+// and otherwise an error with the reason, for example that this user may not listen there.
 func CheckPort(port int) error { return explainPort(port, listen(port)) }
 
 // explainPort turns an error from listen into one that names the port and, for common causes, says what to do.
@@ -144,7 +144,7 @@ func (c *ControlPlane) keepPorts(ctx context.Context, r record) (record, error) 
 	return r, nil
 }
 
-// makeRoom ends components that must be replaced, and finds ports for those that must be started.
+// makeRoom stops components that must be replaced, and finds ports for those that must be started.
 func (c *ControlPlane) makeRoom(ctx context.Context, r record) (record, error) {
 	if err := c.endWrong(ctx, r); err != nil {
 		return record{}, err

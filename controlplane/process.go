@@ -141,7 +141,7 @@ func fingerprint(command []string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// environment is the components' whole environment: they don't inherit the caller's, because etcd treats each ETCD_…
+// environment is the components' entire environment: they don't inherit the caller's, because etcd treats each ETCD_…
 // variable as a flag.
 //
 // GOGC sets how often they collect garbage: less often than with Go's default in a temporary control plane, to save CPU
@@ -187,7 +187,7 @@ func poll(ctx context.Context, limit, interval time.Duration, done func(context.
 	return nil
 }
 
-// errTimeLimit is the error of a wait that took too long.
+// errTimeLimit is the error for a wait that took too long.
 var errTimeLimit = errors.New("timed out")
 
 func (c *ControlPlane) process(component string) process {

@@ -111,7 +111,7 @@ func (c *ControlPlane) removeOthers(prefix, used string) error {
 	return nil
 }
 
-// removeBelow removes a file or folder from a folder. It follows no symbolic link that leads out of the folder.
+// removeBelow removes a file or folder from a folder. It doesn't follow symbolic links that lead out of the folder.
 func removeBelow(folder, name string) error {
 	root, err := os.OpenRoot(folder)
 	if err != nil {

@@ -15,12 +15,12 @@ import (
 )
 
 // attempts bounds how often Up tries to start the components. It tries again if one of them ends: another program may
-// take a port after it was found free, and before the component listens on it. And on a very slow machine, the
+// take a port after it has been found free, and before the component listens on it. And on a very slow machine, the
 // controller manager gives up on the API server after 10 s.
 const attempts = 3
 
-// errEnded marks an error after which another attempt may succeed: a component ended while Up waited, and not because
-// the disk was full.
+// errEnded marks an error after which another attempt may succeed: a component ended while Up was waiting, and not
+// because the disk was full.
 var errEnded = errors.New("ended")
 
 // Up starts the control plane. It makes a new one if there is none, starts components that aren't running, and replaces
@@ -153,7 +153,7 @@ func (c *ControlPlane) writeFiles(r record) error {
 	return c.writeKubeconfigs(r)
 }
 
-// endWrong ends components that are running but don't answer, and those that Up would now start with a different
+// endWrong stops components that are running but don't answer, and those that Up would now start with a different
 // command.
 func (c *ControlPlane) endWrong(ctx context.Context, r record) error {
 	health, err := c.examine(ctx, r)
@@ -178,7 +178,7 @@ func (c *ControlPlane) endWrong(ctx context.Context, r record) error {
 }
 
 // removePartialData removes the data if the control plane was never complete, and etcd isn't running or doesn't answer.
-// An etcd that was killed while it created its data can start again, but may never elect itself leader. Nothing is
+// An etcd that was killed while it was creating its data can start again, but may never elect itself leader. Nothing is
 // lost, because Up creates all objects anew.
 func (c *ControlPlane) removePartialData(ctx context.Context, r record) error {
 	if r.Complete {

@@ -141,7 +141,7 @@ func (*Emulator) done(err error) reply {
 	return reply{status: http.StatusNoContent}
 }
 
-// change edits a cluster and saves the result, while no request can take effect.
+// change edits a cluster and saves the result while the clusters are locked.
 func (e *Emulator) change(id string, edit func(*cluster) error) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -157,7 +157,7 @@ func (e *Emulator) change(id string, edit func(*cluster) error) error {
 	return e.save()
 }
 
-// SetState puts a cluster into a state, which then doesn't change by itself.
+// SetState puts a cluster into a state, which then doesn't change on its own.
 func (e *Emulator) SetState(id string, state State, message string) error {
 	states := []State{StateProvisioning, StateRunning, StateUpgrading, StateDegraded, StateError, StateDeleted, StateDeleting}
 	if !slices.Contains(states, state) {

@@ -84,8 +84,8 @@ func New(options Options) (*Emulator, error) {
 }
 
 // Interrupt makes a test's code run around every call, except for calls that the emulator refuses because of a limit,
-// the token, the method, the path, or a body that is unreadable or too large, and calls that a fault ends before their
-// effect. Pass nil to remove the code.
+// the token, the method, the path, or a body that is unreadable or too large, and calls that a fault ends before they
+// take effect. Pass nil to remove the code.
 func (e *Emulator) Interrupt(begin Interrupter) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

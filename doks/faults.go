@@ -16,13 +16,13 @@ type FaultKind string
 
 // The kinds of faults. A fault that can come before or after the effect comes before it unless Fault.After is set.
 const (
-	// FaultTooMany answers 429, with a Retry-After header if Fault.RetryAfter is set. There is no effect.
+	// FaultTooMany responds with 429, with a Retry-After header if Fault.RetryAfter is set. There is no effect.
 	FaultTooMany FaultKind = "429"
-	// FaultServerError answers 500, before or after the effect.
+	// FaultServerError responds with 500, before or after the effect.
 	FaultServerError FaultKind = "500"
-	// FaultUnavailable answers 503, before or after the effect.
+	// FaultUnavailable responds with 503, before or after the effect.
 	FaultUnavailable FaultKind = "503"
-	// FaultBadGateway answers 502 with an HTML page, as a proxy does, before or after the effect.
+	// FaultBadGateway responds with 502 and an HTML page, as a proxy does, before or after the effect.
 	FaultBadGateway FaultKind = "502"
 	// FaultDelay delays the request by Fault.Delay, before or after the effect. Then the request continues.
 	FaultDelay FaultKind = "delay"
@@ -35,9 +35,10 @@ const (
 	FaultStuckDelete FaultKind = "stuck-delete"
 	// FaultLaggingList omits from a list of clusters those created within the last Fault.Delay.
 	FaultLaggingList FaultKind = "lagging-list"
-	// FaultLaggingGet answers 404 to a "get cluster" request if the cluster was created within the last Fault.Delay.
+	// FaultLaggingGet responds with 404 to a "get cluster" request if the cluster was created within the last
+	// Fault.Delay.
 	FaultLaggingGet FaultKind = "lagging-get"
-	// FaultEndState lets a create request make a cluster whose provisioning ends in Fault.State.
+	// FaultEndState makes a create request produce a cluster whose provisioning ends in Fault.State.
 	FaultEndState FaultKind = "end-state"
 )
 

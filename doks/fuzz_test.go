@@ -94,7 +94,7 @@ func checkAnswer(t *testing.T, answer *httptest.ResponseRecorder) {
 	}
 }
 
-// FuzzParseFault parses arbitrary texts. An emulator must accept every fault that ParseFault returns.
+// FuzzParseFault parses arbitrary strings. An emulator must accept every fault that ParseFault returns.
 func FuzzParseFault(f *testing.F) {
 	f.Add("POST /v2/kubernetes/clusters drop after count=2")
 	f.Add("* * lagging-list delay=1h skip=3")

@@ -62,7 +62,7 @@ func (j *journal) open(entry Entry) *Entry {
 	return &entry
 }
 
-// change edits an entry while no one can read it.
+// change edits an entry while the journal is locked.
 func (j *journal) change(entry *Entry, edit func(*Entry)) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

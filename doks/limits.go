@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// officialHourly is DigitalOcean's limit per hour. The emulator reports it if it has no hourly limit of its own.
+// officialHourly is DigitalOcean's hourly limit. The emulator reports it if it has no hourly limit of its own.
 const officialHourly = 5000
 
 // limits counts the requests of each caller over the last hour, if there is a limit.
@@ -28,13 +28,13 @@ type budget struct {
 	limit, remaining int
 	reset            time.Time
 	exceeded         bool
-	// retryAfter is set only if the limit per minute is exceeded: a client that exceeds the limit per hour gets no
+	// retryAfter is set only if the per-minute limit is exceeded: a client that exceeds the hourly limit gets no
 	// Retry-After header.
 	retryAfter time.Duration
 }
 
-// count takes a request off the caller's budget, unless there is no limit or the request exceeds one, and returns the
-// budget.
+// count deducts a request from the caller's budget, unless there is no limit or the request exceeds one, and returns
+// the budget.
 func (l *limits) count(name string, now time.Time) budget {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -54,7 +54,7 @@ type Options struct {
 	// skips DeleteTime.
 	DeleteState State
 
-	// DropletLimit is how many nodes the account may have. A pool with autoscaling counts with its maximum size.
+	// DropletLimit is how many nodes the account may have. A pool with autoscaling counts at its maximum size.
 	DropletLimit int
 	// RequestsPerMinute and RequestsPerHour limit the requests with one token.
 	RequestsPerMinute, RequestsPerHour int
@@ -68,7 +68,7 @@ type Options struct {
 	Planes Planes
 	// Clock tells the time. By default it is the machine's clock.
 	Clock clock.Clock
-	// Log gets a line for each request to the API, and the emulator's own errors, without anything secret. If it is
+	// Log receives a line for each request to the API, and the emulator's own errors, without anything secret. If it is
 	// nil, nothing is logged.
 	Log *slog.Logger
 }

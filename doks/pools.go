@@ -58,7 +58,7 @@ func (p *pool) take(wanted poolRequest) {
 	}
 }
 
-// resize adds nodes, or starts to remove the youngest, until the pool has p.Count live nodes (see live).
+// resize adds nodes, or starts to remove the newest, until the pool has p.Count live nodes (see live).
 func (e *Emulator) resize(p *pool, now, due time.Time) {
 	for p.live() < p.Count {
 		p.Nodes = append(p.Nodes, e.newNode(p.Name, now, due))

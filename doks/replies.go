@@ -42,8 +42,8 @@ var problemIDs = map[int]string{
 	http.StatusTooManyRequests:     "too_many_requests",
 }
 
-// fail returns an error reply. As in the real API, it has a request ID of its own, which godo includes in the text of
-// its error, so no two of these texts are the same.
+// fail returns an error reply. As in the real API, it has a request ID of its own, which godo includes in the message
+// of its error, so no two of these messages are the same.
 func fail(status int, message string) reply {
 	id, known := problemIDs[status]
 	if !known {

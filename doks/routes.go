@@ -65,8 +65,8 @@ func (e *Emulator) allRoutes() []route {
 	}
 }
 
-// match returns the route of a request and the IDs in its path, or empty results if there is no such route. A slash at
-// the end is ignored: like the real API, the emulator lists the clusters when godo asks for the one with an empty ID.
+// match returns the route of a request and the IDs in its path, or empty results if there is no such route. A trailing
+// slash is ignored: like the real API, the emulator lists the clusters when godo asks for the one with an empty ID.
 func (e *Emulator) match(request *http.Request) (found route, ids map[string]string) {
 	below, ok := strings.CutPrefix(request.URL.Path, basePath)
 	if !ok {

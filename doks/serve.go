@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// largestBody bounds a request's body. It is more than any request of this API needs.
+// largestBody bounds a request's body. It is more than any request to this API needs.
 const largestBody = 1 << 20
 
 // exchange is one request while it is being answered.
@@ -110,7 +110,7 @@ func (e *Emulator) carryOut(x *exchange) reply {
 	return done
 }
 
-// apply carries out the requested call, while no other request can take effect.
+// apply carries out the requested call while the clusters are locked.
 func (e *Emulator) apply(x *exchange) reply {
 	e.mu.Lock()
 	defer e.mu.Unlock()

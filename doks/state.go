@@ -153,7 +153,7 @@ func (c *cluster) enter(state State, message string, now time.Time) {
 // schedule sets Due and Next, which say when and how the state changes.
 func (c *cluster) schedule(due time.Time, next State) { c.Due, c.Next = due, next }
 
-// live returns how many nodes count towards the pool's wanted size.
+// live returns how many nodes count towards the pool's desired size.
 func (p *pool) live() int {
 	count := 0
 	for _, each := range p.Nodes {
@@ -191,8 +191,8 @@ func (c *cluster) pool(id string) *pool {
 	return nil
 }
 
-// dropletsReserved counts the machines that all clusters have or may still get. A pool with autoscaling counts with
-// its maximum size, or with its nodes if there are more.
+// dropletsReserved counts the machines that all clusters have or may still get. A pool with autoscaling counts at its
+// maximum size, or as its number of nodes if that is larger.
 func (a *account) dropletsReserved() int {
 	count := 0
 	for _, each := range a.Clusters {

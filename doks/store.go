@@ -38,7 +38,7 @@ func readAccount(path string) (account, error) {
 	return found, nil
 }
 
-// checkWritable writes an empty account, so that a file that can't be written is reported at the start, not at the first
+// checkWritable writes an empty account, so that a file that can't be written is reported at startup, not on the first
 // create.
 func checkWritable(path string, fresh account) error { return fresh.write(path) }
 

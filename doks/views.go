@@ -31,7 +31,7 @@ type Cluster struct {
 	UpdatedAt       time.Time `json:"updated_at"`
 }
 
-// Status is the state of a cluster, with a message for people.
+// Status is the state of a cluster, with a human-readable message.
 type Status struct {
 	State   State  `json:"state"`
 	Message string `json:"message,omitempty"`
@@ -158,7 +158,7 @@ func (n *node) view() Node {
 	return shown
 }
 
-// unique joins lists, and keeps the first of equal entries. It never returns nil.
+// unique joins lists, and keeps only the first of equal entries. It never returns nil.
 func unique(lists ...[]string) []string {
 	joined := []string{}
 	for _, each := range slices.Concat(lists...) {

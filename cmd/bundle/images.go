@@ -12,7 +12,7 @@ import (
 // imageVariable is the suffix of the names of environment variables whose values are images.
 const imageVariable = "_IMAGE"
 
-// relatedImage is an image that the operator needs. Its name can be any text.
+// relatedImage is an image that the operator needs. Its name can be any string.
 type relatedImage struct {
 	Name  string `json:"name"`
 	Image string `json:"image"`

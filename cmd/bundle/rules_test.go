@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The rules are requirements and good practices of OLM's catalogs.
+// The rules are the requirements and best practices for operators in OLM's catalogs.
 func TestTheBundleFollowsTheRules(t *testing.T) {
 	csv, annotations := readVersion(t), readAnnotations(t)
 	version, image := makeVariable(t, "VERSION"), makeVariable(t, "IMAGE_TAG_BASE")+":v"+makeVariable(t, "VERSION")

@@ -43,7 +43,7 @@ func main() {
 	}
 }
 
-// run is the whole program except for signals and the exit status.
+// run is the entire program except for signals and the exit status.
 func run(ctx context.Context, args []string, output io.Writer) error {
 	chosen, err := parseFlags(args, output)
 	if errors.Is(err, pflag.ErrHelp) {

@@ -37,7 +37,7 @@ func TestGrowthOfAProcess(t *testing.T) {
 	})
 }
 
-// leakyExample copies the example, and changes the copy so that it leaks a process at each write. It returns the path
+// leakyExample copies the example, and changes the copy so that it leaks a process on each write. It returns the path
 // of the copy's operatortest.yaml.
 func leakyExample(t *testing.T) string {
 	t.Helper()

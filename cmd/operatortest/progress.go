@@ -17,8 +17,8 @@ import (
 // shared is shown in place of a behaviour's name for trials whose results several behaviours use.
 const shared = "(shared)"
 
-// progress prints a line for each behaviour that has ended. On a terminal, the lines below these count the trials of
-// each behaviour that is being tried, and of all behaviours together.
+// progress prints a line for each behaviour whose trials have ended. On a terminal, the lines below these count the
+// trials of each behaviour that is being tried, and of all behaviours together.
 type progress struct {
 	table *tabwriter.Writer
 	// output is the terminal. It is nil if there is none that can overwrite lines.
@@ -26,7 +26,7 @@ type progress struct {
 
 	mu            sync.Mutex
 	done, running map[string]int
-	// below is the number of lines below those of the ended behaviours.
+	// below is the number of lines below those of the behaviours whose trials have ended.
 	below int
 }
 

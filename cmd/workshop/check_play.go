@@ -79,7 +79,7 @@ func (a *app) playDone(cmd *cobra.Command, own *exercise.Copy) error {
 	return nil
 }
 
-// printPlayed prints what the play found in a section, in the same form as a step's finding.
+// printPlayed prints what the play found in a section, in the same format as what a step's check found.
 func (a *app) printPlayed(cmd *cobra.Command, own *exercise.Copy, failure *play.Failure, headline, found string) {
 	out := cmd.OutOrStdout()
 	var steps []string

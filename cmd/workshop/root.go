@@ -52,7 +52,7 @@ func newRootCommand() *cobra.Command {
 			if a.program, err = os.Executable(); err != nil {
 				return fmt.Errorf("find this program: %w", err)
 			}
-			// Report an error and continue, because most commands work all the same.
+			// Report an error and continue, because most commands work anyway.
 			if err := leftover.Sweep(cmd.Context(), found.State()); err != nil {
 				fmt.Fprintf(cmd.ErrOrStderr(), "workshop: %v\n", err)
 			}
@@ -184,8 +184,8 @@ func (a *app) environment(cluster classroom.Cluster) []string {
 	return append(os.Environ(), a.chosen(cluster)...)
 }
 
-// goSettings returns the settings for everything that is compiled, as in the stages' Makefiles: with two settings of cgo,
-// many packages would be compiled twice. Learners can switch cgo on, for example for `go test -race`.
+// goSettings returns the settings for everything that is compiled, as in the stages' Makefiles: with two different cgo
+// settings, many packages would be compiled twice. Learners can switch cgo on, for example for `go test -race`.
 func goSettings() []string { return []string{"CGO_ENABLED=" + fromEnvironment("CGO_ENABLED", "0")} }
 
 // chosen returns the settings for go, and the variables that make programs use the cluster and bin/.

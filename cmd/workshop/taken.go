@@ -41,7 +41,7 @@ func (a *app) requireFree(ctx context.Context, environment []string, loaded *cha
 	return fmt.Errorf("the cluster has %s already, which %s makes and deletes: nothing was changed; %s", strings.Join(taken, ", "), loaded.Path, remedy)
 }
 
-// names lists the objects of a kind; for a namespaced kind, only those in the namespace default.
+// names lists the objects of a kind; for a namespaced kind, only those in the default namespace.
 func (a *app) names(ctx context.Context, environment []string, kind string) ([]string, error) {
 	out, err := a.kubectl(ctx, environment, "get", kind, "--namespace=default", "--output=name")
 	if err != nil {

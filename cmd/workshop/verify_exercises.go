@@ -188,7 +188,7 @@ func (p *part) verify(ctx context.Context, remember bool, run func(dir string, t
 }
 
 // finish returns the parts' errors or, if there are none, says how many steps were verified. If all is true, which
-// means that the parts contain all steps, it also records this success, and verifies the breaks if wanted.
+// means that the parts contain all steps, it also records this success, and verifies the breaks if requested.
 func (s *staleStage) finish(ctx context.Context, all, breaks bool, run func(dir string, targets ...string) error, say func(format string, args ...any)) error {
 	verified := 0
 	var problems []error

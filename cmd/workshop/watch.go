@@ -79,8 +79,8 @@ func (w *watcher) run(ctx context.Context, changes <-chan struct{}, keys <-chan 
 	}
 }
 
-// checkUntil checks once, and obeys keys. It returns true when it is time for the next check, and false when watch must
-// end.
+// checkUntil checks once, and reacts to key presses. It returns true when it is time for the next check, and false when
+// watch must end.
 func (w *watcher) checkUntil(ctx context.Context, changes <-chan struct{}, keys <-chan byte) (again bool, err error) {
 	if w.step == "" {
 		next, err := w.own.Next()

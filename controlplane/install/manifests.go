@@ -62,7 +62,7 @@ func (m *Manifests) Install(ctx context.Context, plane *controlplane.ControlPlan
 // InstallShared installs the manifests in a cluster that others use, too. It leaves the conversion webhook of an
 // existing definition alone, because the cluster's own operator converts its objects. If one of the webhook
 // configurations already exists, it returns an error, because the cluster's own operator would no longer receive the
-// requests of that configuration's webhooks. The webhook server's certificate is stored below dir.
+// requests for that configuration's webhooks. The webhook server's certificate is stored below dir.
 func (m *Manifests) InstallShared(ctx context.Context, config *rest.Config, dir string) error {
 	return m.install(ctx, config, dir, true)
 }

@@ -68,7 +68,7 @@ func removeOthers(ctx context.Context, client kubernetes.Interface, wanted []dok
 	return nil
 }
 
-// setNode creates a node, or updates it if it differs from what is wanted.
+// setNode creates a node, or updates it if it differs from the desired one.
 func setNode(ctx context.Context, client kubernetes.Interface, wanted doks.PlaneNode) error {
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		current, err := client.CoreV1().Nodes().Get(ctx, wanted.Name, metav1.GetOptions{})

@@ -131,7 +131,8 @@ func (k *Kwok) connect(id string) (*rest.Config, kubernetes.Interface, error) {
 }
 
 // Access requests a token for the control plane's administrator, which is a service account because its tokens expire by
-// themselves. The API server makes no token that lasts less than ten minutes, so ExpiresAt may be later than requested.
+// themselves. The API server doesn't issue tokens that last less than ten minutes, so ExpiresAt may be later than
+// requested.
 func (k *Kwok) Access(ctx context.Context, id string, lifetime time.Duration) (doks.Access, error) {
 	config, client, err := k.connect(id)
 	if err != nil {

@@ -153,7 +153,7 @@ func usedMemory(ctx context.Context, clusters []classroom.Cluster) (uint64, erro
 	return sum(ctx, clusters, memory)
 }
 
-// idleLoad returns the CPU time that all components of the clusters use while idle, in percent of one core.
+// idleLoad returns the CPU time that all components of the clusters use while idle, as a percentage of one core.
 func idleLoad(ctx context.Context, clusters []classroom.Cluster) (float64, error) {
 	before, err := processorSeconds(ctx, clusters)
 	if err != nil {

@@ -121,7 +121,7 @@ func checkShell(command string) error {
 	return err
 }
 
-// reportShell reports err, an error of checkShell whose text starts with line:column, unless err is nil. line is the
+// reportShell reports err, an error from checkShell whose text starts with line:column, unless err is nil. line is the
 // line on which the command starts.
 func (p *parser) reportShell(err error, line int) {
 	if err == nil {

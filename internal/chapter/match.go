@@ -10,13 +10,13 @@ const (
 	anyLines = "..."
 )
 
-// Match compares the expected lines with the real ones. When they differ, it returns the index of the first expected
-// line that can't be found, and the index of the real line found in its place. An index past the last line means the
+// Match compares the expected lines with the actual ones. When they differ, it returns the index of the first expected
+// line that can't be found, and the index of the actual line found in its place. An index past the last line means the
 // end.
 func Match(want, got []string) (wantIndex, gotIndex int, ok bool) {
 	w, g := 0, 0
-	// dots is the last "..." so far, and reach is the real line up to which it matches. After a mismatch, only this "..."
-	// may have to match more lines.
+	// dots is the last "..." so far, and reach is the actual line up to which it matches. After a mismatch, only this
+	// "..." may have to match more lines.
 	dots, reach := -1, 0
 	for w < len(want) || g < len(got) {
 		switch {

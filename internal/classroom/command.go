@@ -21,8 +21,8 @@ import (
 // errInterrupted is the error after Ctrl-C. Where the work can be continued, the caller adds the command for that.
 var errInterrupted = errors.New("interrupted")
 
-// childGrace is how long a tool's children may keep running after the tool was stopped. It gives docker time to create a
-// container, which might otherwise appear after the last check for containers.
+// childGrace is how long a tool's children may keep running after the tool has been stopped. It gives docker time to
+// create a container, which might otherwise appear after the last check for containers.
 const childGrace = 5 * time.Second
 
 // errTimeLimit marks a wait that exceeded its limit.

@@ -13,7 +13,7 @@ import (
 // engineLimit bounds the wait for the Docker engine's first answer.
 const engineLimit = 20 * time.Second
 
-// docker runs docker from the PATH and returns its output without the last newline.
+// docker runs docker from the PATH and returns its output without the trailing newline.
 func docker(ctx context.Context, args ...string) (string, error) {
 	var stdout, stderr bytes.Buffer
 	command := exec.CommandContext(ctx, "docker", args...)

@@ -243,8 +243,8 @@ func (k *kind) down(ctx context.Context) error {
 // seconds.
 const removedLooks = 20
 
-// remove deletes the cluster's containers and files. If kind was stopped while it created the cluster, the engine may
-// still be making a container, so remove keeps checking for a while after it finds none.
+// remove deletes the cluster's containers and files. If kind was stopped while it was creating the cluster, the engine
+// may still be making a container, so remove keeps checking for a while after it finds none.
 func (k *kind) remove(ctx context.Context) error {
 	removal := []string{"delete", "cluster", "--name", k.cluster, "--kubeconfig", k.runner.relative(k.Kubeconfig())}
 	if err := k.runner.kind(ctx, removal...); err != nil {

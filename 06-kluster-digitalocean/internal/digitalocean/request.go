@@ -97,9 +97,9 @@ func messageOf(answer *godo.ErrorResponse) string {
 const maxRetryAfter = time.Hour
 
 // RetryAfter returns how long a response asks the client to wait, at most an hour, or zero if it doesn't ask. For the
-// limit per minute, the header Retry-After has the number of seconds. For the limit per hour, only ratelimit-reset says
-// when there is room for another request, as the Unix time in seconds; it counts only if no requests remain, because
-// every response has this header.
+// per-minute limit, the Retry-After header contains the number of seconds. For the hourly limit, only ratelimit-reset
+// says when there is room for another request, as the Unix time in seconds; it counts only if no requests remain,
+// because every response has this header.
 //
 //workshop:step 6.8a
 func RetryAfter(header http.Header, now time.Time) time.Duration {

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// capture keeps what a process prints, passes it on, and signals when a text has appeared in it.
+// capture keeps what a process prints, passes it on, and signals when a given string has appeared in it.
 type capture struct {
 	mu      sync.Mutex
 	text    []byte

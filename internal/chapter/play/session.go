@@ -87,7 +87,7 @@ func (s *session) close() error {
 	return nil
 }
 
-// errTimeLimit is the error of a command that took too long.
+// errTimeLimit is the error for a command that took too long.
 var errTimeLimit = errors.New("time limit")
 
 // run runs a command and returns its output and status. It ends the command when ctx ends or the command takes longer

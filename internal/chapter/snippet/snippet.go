@@ -177,8 +177,8 @@ func changes(s chapter.Snippet, before []byte, after string) (string, error) {
 	return strings.Join(shown, "\n"), nil
 }
 
-// lines splits a text that has no newline at its end into lines. Each of them, even the last, gets a newline. An empty
-// text has no lines.
+// lines splits a string without a trailing newline into lines. Each of them, even the last, gets a newline. An empty
+// string has no lines.
 func lines(text string) []string {
 	if text == "" {
 		return nil
