@@ -194,7 +194,7 @@ func (c *controller) create(ctx context.Context, kluster *klusterv1alpha1.Kluste
 		return result{}, err // without its kubeconfig, a cluster costs money but can't be used
 	}
 	//workshop:step 6.9c
-	// Send no request for a Kluster that has changed, is being deleted, or is gone.
+	// Don't send a request for a Kluster that has changed, is being deleted, or is gone.
 	if err := c.checkFresh(ctx, kluster); err != nil {
 		return result{}, err
 	}

@@ -128,7 +128,7 @@ func (c *ControlPlane) Stop() error {
 // Dir is the control plane's folder. The package's documentation lists what is in it.
 func (c *ControlPlane) Dir() string { return c.dir }
 
-// Assets is the folder of the programs.
+// Assets is the folder with the programs.
 func (c *ControlPlane) Assets() string { return c.options.Assets }
 
 // name is the cluster's name in kubeconfigs.
@@ -172,8 +172,8 @@ func (c *ControlPlane) Remove(ctx context.Context) error {
 			return err
 		}
 	}
-	// Once the lock file is gone, a command that waits for the lock may create it again. Then the folder belongs to that
-	// command.
+	// Once the lock file is gone, a command that is waiting for the lock may create it again. Then the folder belongs
+	// to that command.
 	if err := errors.Join(removeBelow(c.dir, lockFile), os.Remove(c.dir)); err != nil && !errors.Is(err, syscall.ENOTEMPTY) {
 		return private.Explain(err)
 	}

@@ -145,7 +145,7 @@ func (p pki) write(name string, certificate, key []byte) error {
 	))
 }
 
-// sign makes a key, and a certificate for it, both in PEM.
+// sign makes a key, and a certificate for it, both PEM-encoded.
 func (p pki) sign(signer string, config certutil.Config) (certificate, key []byte, err error) {
 	authorities, err := certutil.CertsFromFile(p.certificate(signer))
 	if err != nil {

@@ -85,7 +85,7 @@ func (p process) start(ctx context.Context, command []string, dir, log string, e
 		return err
 	}
 	defer file.Close() // the process holds its own descriptor, and with it the lock
-	// Try again: another command that checks the process may hold the lock for a moment.
+	// Try again: another command that is checking the process may hold the lock for a moment.
 	var locked error
 	waitErr := poll(ctx, endTimeout, processPoll, func(context.Context) bool {
 		locked = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
@@ -118,7 +118,7 @@ func (p process) start(ctx context.Context, command []string, dir, log string, e
 	return nil
 }
 
-// kill ends the process, if it is running, and waits until it is gone.
+// kill terminates the process, if it is running, and waits until it is gone.
 func (p process) kill(ctx context.Context) error {
 	pid, _, err := p.await(ctx)
 	if err != nil || pid == 0 {

@@ -190,7 +190,7 @@ func (c *ControlPlane) run(ctx context.Context, tool string, args ...string) ([]
 	command := exec.CommandContext(ctx, "/bin/sh", append([]string{"-c", `umask 077; exec "$@"`, "sh", path}, args...)...)
 	command.Dir, command.Env = c.dir, c.environment()
 	command.Stdout, command.Stderr = &output, &messages
-	// In a process group of its own, the tool doesn't get the terminal's Ctrl-C: the context ends it.
+	// In a process group of its own, the tool doesn't get the terminal's Ctrl-C: the context stops it.
 	procgroup.Isolate(command)
 	err := command.Run()
 	if ctx.Err() != nil {

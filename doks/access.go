@@ -28,7 +28,7 @@ const (
 
 // Access is what a client needs, besides the address, to administer a cluster.
 type Access struct {
-	// CertificateAuthority is in PEM.
+	// CertificateAuthority is PEM-encoded.
 	CertificateAuthority []byte
 	Token                string
 	ExpiresAt            time.Time

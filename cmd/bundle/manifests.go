@@ -126,8 +126,7 @@ func (m *manifests) add(object *unstructured.Unstructured) (bool, error) {
 	return true, nil
 }
 
-// setOnly sets the field for a kind of which the input may contain only one object. A second object of this kind is an
-// error.
+// setOnly sets the field for a kind that may occur only once in the input. A second object of this kind is an error.
 func setOnly(place **unstructured.Unstructured, object *unstructured.Unstructured) error {
 	if *place != nil {
 		return fmt.Errorf("there are two objects of kind %s, %s and %s: a bundle has one", object.GetKind(), (*place).GetName(), object.GetName())

@@ -26,7 +26,8 @@ import (
 	"example.com/operator-workshop/operatortest/testcluster"
 )
 
-// errLacking means that the operator lacks a behaviour, or that one was not tried. The report has already named it.
+// errLacking means that the operator lacks a behaviour, or that a behaviour was not tried. The report has already named
+// it.
 var errLacking = errors.New("the operator lacks a behaviour, or one was not tried")
 
 func main() {

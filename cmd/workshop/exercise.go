@@ -26,7 +26,7 @@ var exerciseVerbs = []string{"start", "check", "watch", "hint", "diff", "solve",
 // the copy. What the check found has already been printed.
 var errNotDone = errors.New("a step of the exercises is not done")
 
-// exercise runs one of the verbs. With played, check also plays the chapter.
+// exercise runs one of the verbs. If played is set, check also plays the chapter.
 func (a *app) exercise(cmd *cobra.Command, stage repo.Stage, verb, step string, played bool) error {
 	own, err := a.copyOf(cmd, stage)
 	if err != nil {

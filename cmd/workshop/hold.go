@@ -27,7 +27,7 @@ func (a *app) chapterEnvironment(cluster classroom.Cluster, held *leftover.Play)
 
 const watchdogName = "watchdog"
 
-// watchdogCommand waits until the player is gone, and then ends the programs that its play started (see package
+// watchdogCommand waits until the player is gone, and then stops the programs that its play started (see package
 // leftover).
 func (a *app) watchdogCommand() *cobra.Command {
 	return &cobra.Command{

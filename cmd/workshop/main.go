@@ -22,7 +22,7 @@ func main() {
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	// A second Ctrl-C ends this program immediately. The watchdog then ends the programs that a play has started.
+	// A second Ctrl-C ends this program immediately. The watchdog then stops the programs that a play has started.
 	context.AfterFunc(ctx, func() { signal.Reset(os.Interrupt) })
 	err := newRootCommand().ExecuteContext(ctx)
 	if err == nil {

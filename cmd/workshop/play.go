@@ -130,8 +130,8 @@ func (a *app) play(cmd *cobra.Command, options playOptions, paths []string) erro
 		if numbers := loaded.Numbers(); options.before != "" && slices.Contains(numbers, options.from) && slices.Index(numbers, options.from) >= slices.Index(numbers, options.before) {
 			return fmt.Errorf("step %s can't be played with your copy yet: only the steps before %s can", options.from, options.before)
 		}
-		// Start no cluster for a single chapter that can't use it. If there are several chapters, only the blocks of such
-		// a chapter are skipped.
+		// Don't start a cluster for a single chapter that can't use it. If there are several chapters, only the blocks
+		// of such a chapter are skipped.
 		if len(paths) == 1 && a.provider != providers.Embedded && !loaded.PlayedOn(a.provider) {
 			return fmt.Errorf("%s has no commands for CLUSTER=%s: play it without CLUSTER=, on the built-in cluster", loaded.Path, a.provider)
 		}

@@ -78,8 +78,8 @@ func (a *app) playBySection(cmd *cobra.Command, stages []*exercise.Stage) error 
 	return nil
 }
 
-// verifyExercises verifies the given steps, which belong to a single stage. Without steps, it verifies all
-// stages with again or breaks, and otherwise those that have not been verified since they last changed.
+// verifyExercises verifies the given steps, which belong to a single stage. Without steps, it verifies all stages if
+// again or breaks is set, and otherwise those that have not been verified since they last changed.
 func (a *app) verifyExercises(cmd *cobra.Command, stages []*exercise.Stage, steps []string, again, breaks bool) error {
 	var printing sync.Mutex
 	say := func(format string, args ...any) {

@@ -31,7 +31,7 @@ const (
 	certificateValidity = 24 * time.Hour
 )
 
-// keyPair is a certificate and its key, both in PEM.
+// keyPair is a certificate and its key, both PEM-encoded.
 type keyPair struct{ certificate, key string }
 
 var cloudCertificate keyPair

@@ -12,7 +12,7 @@ import (
 	"example.com/operator-workshop/internal/procgroup"
 )
 
-// process is a program in a process group of its own, so that it can be ended with its children in that group.
+// process is a program in a process group of its own, so that it can be stopped with its children in that group.
 type process struct {
 	cmd     *exec.Cmd
 	output  *capture
@@ -84,7 +84,7 @@ func (p *process) ended() bool {
 // groupLives reports whether any process of the group is still running.
 func (p *process) groupLives() bool { return procgroup.Lives(p.cmd.Process.Pid) }
 
-// stop ends the whole group with SIGINT, then SIGTERM, then SIGKILL.
+// stop terminates the whole group with SIGINT, then SIGTERM, then SIGKILL.
 func (p *process) stop(grace gracePeriods) {
 	procgroup.End(p.cmd.Process.Pid,
 		procgroup.Step{Signal: syscall.SIGINT, Wait: grace.interrupt},

@@ -24,8 +24,8 @@ type screen struct {
 	typing  bool          // type commands, show output as it comes, keep colours
 	bold    bool          // headings
 	delay   time.Duration // for each character typed
-	partial []byte        // output without its line end so far; only if not typing
-	midLine bool          // the last byte shown was not a line end; only if typing
+	partial []byte        // output so far without its newline; only if not typing
+	midLine bool          // the last byte shown was not a newline; only if typing
 }
 
 // print shows text, unless the screen is quiet.
@@ -58,10 +58,10 @@ func (s *screen) result(word string, step *chapter.Step, note string) {
 	fmt.Fprintf(s.out, "%-4s  %s (%s)\n", word, title, note)
 }
 
-// say prints line, followed by a line end.
+// say prints line, followed by a newline.
 func (s *screen) say(line string) { s.print(line + "\n") }
 
-// command shows a command without its final line end. On a terminal, it types the command character by character.
+// command shows a command without its final newline. On a terminal, it types the command character by character.
 func (s *screen) command(ctx context.Context, text string) {
 	s.print("$ ")
 	if !s.typing || s.quiet {

@@ -76,7 +76,7 @@ const saveScript = `set +efuxC
 )
 `
 
-// close ends the processes that commands left running, and removes the session's files.
+// close stops the processes that commands left running, and removes the session's files.
 func (s *session) close() error {
 	for _, p := range s.leftover {
 		p.stop(gracePeriods{interrupt: 0, terminate: s.grace.terminate})
