@@ -33,7 +33,7 @@ func (c *controller) connect(ctx context.Context, kluster *klusterv1alpha1.Klust
 		return observed, cloudError(err)
 	}
 	//workshop:step 6.7b
-	// With another account's token, the cloud would respond "not found" for the cluster, and a deletion would end too early.
+	// With another account's token, the cloud would not find the cluster, and a deletion would end too early.
 	if recorded := externalAccount(kluster); recorded != "" && recorded != observed.account {
 		return observed, blockedByToken(klusterv1alpha1.ReasonAnotherAccount,
 			"the token belongs to account %s, but the cluster to account %s: use a token of the latter", observed.account, recorded)
