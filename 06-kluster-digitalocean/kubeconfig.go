@@ -80,7 +80,7 @@ func (c *controller) tryKubeconfig(ctx context.Context, kluster *klusterv1alpha1
 
 // writeKubeconfig creates the Secret, or applies our fields to the existing one.
 //
-// Stages 2 to 5 compute a patch of the differences. Here, the digest, the label and the refresh time already show
+// Stages 2 to 5 compute a patch from the differences. Here, the digest, the label and the refresh time already show
 // whether to write, so server-side apply is less code: it sends our fields, and the API server merges them with
 // everyone else's. Force takes back our fields that someone else has set. If no Secret was found, an apply could adopt
 // one that someone has just created under this name; a create fails instead.

@@ -105,7 +105,7 @@ func TestUsersAndCertificates(t *testing.T) {
 // stranger is a user ID and group ID that owns none of a control plane's files.
 const stranger = 65534
 
-// pages are paths at which etcd, kwok or a component of Kubernetes might answer.
+// pages are paths at which etcd, kwok or a component of Kubernetes might respond.
 var pages = []string{
 	"/", "/api", "/apis", "/api/v1/secrets", "/version", "/openapi/v3", "/metrics", "/flags", "/configz", "/debug/pprof/", "/debug/pprof/heap",
 	"/health", "/healthz", "/livez", "/readyz", "/members", "/raft", "/v3/kv/range", "/v2/keys", "/discovery/prometheus",

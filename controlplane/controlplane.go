@@ -37,9 +37,10 @@ type Options struct {
 	// APIServerFlags are additional flags for kube-apiserver, such as those of its audit log. The keys are the flags' names
 	// without the leading dashes.
 	APIServerFlags map[string]string
-	// Install is called as soon as the API server of a new control plane answers, before any controller starts; see package
-	// install. The garbage collector looks for new kinds only every 30 s, but knows those installed here from the start. If
-	// the first Up fails or is interrupted, the next attempt calls Install again, perhaps while controllers are running.
+	// Install is called as soon as the API server of a new control plane responds, before any controller starts; see
+	// package install. The garbage collector looks for new kinds only every 30 s, but knows those installed here from
+	// the start. If the first Up fails or is interrupted, the next attempt calls Install again, perhaps while
+	// controllers are running.
 	Install func(ctx context.Context, c *ControlPlane) error
 	// Out receives a line for each action. If it is nil, the lines are discarded.
 	Out io.Writer

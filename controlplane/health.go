@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// answerTimeout is how long a component may take to answer before it counts as hung.
+	// answerTimeout is how long a component may take to respond before it counts as hung.
 	answerTimeout = 10 * time.Second
 	// heartbeatTimeout is how old the newest heartbeat of the simulated nodes may be before kwok counts as hung. kwok
 	// sends one about every 10 s, but a newly started kwok first waits until its predecessor's leases expire.
@@ -33,7 +33,8 @@ type Component struct {
 	Name string `json:"name"`
 	// PID is the process ID, or 0 if the component isn't running.
 	PID int `json:"pid"`
-	// Hung means that it is running, but doesn't answer or, for kwok, is suspended or has sent no heartbeat for too long.
+	// Hung means that it is running, but doesn't respond or, for kwok, is suspended or has sent no heartbeat for too
+	// long.
 	Hung bool `json:"hung,omitempty"`
 
 	// outdated means that Up would now start it with a different command.
@@ -44,13 +45,13 @@ type Component struct {
 type Status struct {
 	// Components describes every program, in the order of the variable Components.
 	Components []Component `json:"components"`
-	// Ready means that the API server accepts requests. It is false if a component isn't running or doesn't answer.
+	// Ready means that the API server accepts requests. It is false if a component isn't running or doesn't respond.
 	Ready bool `json:"ready"`
 	// Complete means that Up has succeeded at least once, so the control plane may contain data.
 	Complete bool `json:"complete"`
 }
 
-// Running reports whether every component is running and answers, and the API server accepts requests.
+// Running reports whether every component is running and responds, and the API server accepts requests.
 func (s Status) Running() bool {
 	return s.Ready && !slices.ContainsFunc(s.Components, Component.bad)
 }
@@ -100,7 +101,7 @@ func (c *ControlPlane) examine(ctx context.Context, r record) ([]Component, erro
 	return found, errors.Join(errs...)
 }
 
-// hangs reports whether a process doesn't answer in time. A process that refuses connections counts as still starting.
+// hangs reports whether a process doesn't respond in time. A process that refuses connections counts as still starting.
 // For kwok, see heartbeatOver.
 func (c *ControlPlane) hangs(ctx context.Context, r record, component string, pid int) bool {
 	if component == "kwok" {
@@ -112,7 +113,7 @@ func (c *ControlPlane) hangs(ctx context.Context, r record, component string, pi
 }
 
 // heartbeatOver reports whether kwok is stopped by a signal, or hasn't renewed any node's Lease for too long. kwok has
-// no port to ask. If the API server doesn't answer or there are no Leases, only a stopped kwok is noticed.
+// no port to ask. If the API server doesn't respond or there are no Leases, only a stopped kwok is noticed.
 func (c *ControlPlane) heartbeatOver(ctx context.Context, r record, pid int) bool {
 	// T is the state of a stopped process in the output of ps, on Linux and on macOS.
 	if state, err := exec.CommandContext(ctx, "ps", "-o", "state=", "-p", strconv.Itoa(pid)).Output(); err == nil && strings.HasPrefix(string(state), "T") {
@@ -144,7 +145,7 @@ func (c *ControlPlane) waitServing(ctx context.Context, r record) error {
 	return c.await(ctx, "the API server", func(ctx context.Context) bool { return c.serves(ctx, r) }, essential...)
 }
 
-// ask sends a GET request to a component, and decodes the answer unless into is nil.
+// ask sends a GET request to a component, and decodes the response unless into is nil.
 func (c *ControlPlane) ask(ctx context.Context, r record, component, path string, into any) error {
 	return c.request(ctx, r, component, http.MethodGet, path, nil, into)
 }

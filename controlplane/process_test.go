@@ -53,8 +53,8 @@ func TestUpRestartsAComponentThatEnds(t *testing.T) {
 		"etcd":                    {"etcd", "run/etcd"},
 		"kube-controller-manager": {"kube-controller-manager", "run/kube-controller-manager"},
 		"kwok":                    {"kwok", "run/kwok"},
-		// If etcd's write-ahead log exists, but lacks its first entries, etcd never answers when it is started again with the
-		// same data.
+		// If etcd's write-ahead log exists, but lacks its first entries, etcd never responds when it is started again
+		// with the same data.
 		"etcd while it creates its data": {"etcd", "etcd-1/member/wal/*-*.wal"},
 	} {
 		t.Run(name, func(t *testing.T) {

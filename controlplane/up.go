@@ -24,7 +24,7 @@ const attempts = 3
 var errEnded = errors.New("ended")
 
 // Up starts the control plane. It makes a new one if there is none, starts components that aren't running, and replaces
-// those that don't answer, or that were started in another way, such as in another folder or on another port. It
+// those that don't respond, or that were started in another way, such as in another folder or on another port. It
 // returns when pods can be created and, if there are nodes, scheduled. The data is kept. If Up is interrupted at any
 // point, even by kill -9, calling it again completes the work.
 func (c *ControlPlane) Up(ctx context.Context) error {
@@ -153,7 +153,7 @@ func (c *ControlPlane) writeFiles(r record) error {
 	return c.writeKubeconfigs(r)
 }
 
-// endWrong stops components that are running but don't answer, and those that Up would now start with a different
+// endWrong stops components that are running but don't respond, and those that Up would now start with a different
 // command.
 func (c *ControlPlane) endWrong(ctx context.Context, r record) error {
 	health, err := c.examine(ctx, r)
@@ -177,9 +177,9 @@ func (c *ControlPlane) endWrong(ctx context.Context, r record) error {
 	return c.end(ctx, wrong...)
 }
 
-// removePartialData removes the data if the control plane was never complete, and etcd isn't running or doesn't answer.
-// An etcd that was killed while it was creating its data can start again, but may never elect itself leader. Nothing is
-// lost, because Up creates all objects anew.
+// removePartialData removes the data if the control plane was never complete, and etcd isn't running or doesn't
+// respond. An etcd that was killed while it was creating its data can start again, but may never elect itself leader.
+// Nothing is lost, because Up creates all objects anew.
 func (c *ControlPlane) removePartialData(ctx context.Context, r record) error {
 	if r.Complete {
 		return nil

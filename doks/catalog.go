@@ -14,7 +14,7 @@ type Version struct {
 	SupportedFeatures []string `json:"supported_features"`
 }
 
-// choice is a region or a machine size on offer. The API gives no prices.
+// choice is a region or a machine size on offer. The API doesn't return prices.
 type choice struct {
 	Name string `json:"name"`
 	Slug string `json:"slug"`

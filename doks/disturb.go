@@ -54,7 +54,7 @@ func (e *Emulator) after(writer http.ResponseWriter, x *exchange, done reply) {
 	e.answer(writer, x, done, false)
 }
 
-// breakDown answers like a server that is failing.
+// breakDown responds like a server that is failing.
 func (e *Emulator) breakDown(writer http.ResponseWriter, x *exchange) {
 	switch x.fault.Kind {
 	case FaultUnavailable:
@@ -67,7 +67,7 @@ func (e *Emulator) breakDown(writer http.ResponseWriter, x *exchange) {
 	}
 }
 
-// sendPage answers like a proxy whose server is down: with HTML where JSON is expected.
+// sendPage responds like a proxy whose server is down: with HTML where JSON is expected.
 func sendPage(writer http.ResponseWriter) {
 	const page = "<html><head><title>502 Bad Gateway</title></head><body><h1>502 Bad Gateway</h1></body></html>\n"
 	writer.Header().Set("Content-Type", "text/html")

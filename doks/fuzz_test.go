@@ -13,8 +13,8 @@ import (
 	"example.com/operator-workshop/doks"
 )
 
-// FuzzRequest sends arbitrary requests. If an answer has a body, it must be JSON, unless it is a kubeconfig or a
-// fault's page. An answer without a body must be a 202 or a 204.
+// FuzzRequest sends arbitrary requests. If a response has a body, it must be JSON, unless it is a kubeconfig or a
+// fault's page. A response without a body must be a 202 or a 204.
 func FuzzRequest(f *testing.F) {
 	id := "11111111-1111-4111-8111-111111111111"
 	for _, seed := range [][3]string{
@@ -55,7 +55,7 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
-// exchange makes a request without a network. If the emulator drops the connection, the answer's code is 0.
+// exchange makes a request without a network. If the emulator drops the connection, the response's code is 0.
 func exchange(t *testing.T, handler http.Handler, method, target, content string) *httptest.ResponseRecorder {
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond) // the faults may include a delay
 	defer cancel()

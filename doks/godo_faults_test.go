@@ -13,7 +13,7 @@ import (
 	"example.com/operator-workshop/doks"
 )
 
-// creation is the outcome of one call of godo's Create. godo may have sent the request several times.
+// creation is the outcome of one call to godo's Create. godo may have sent the request several times.
 type creation struct {
 	made     *godo.KubernetesCluster
 	response *godo.Response

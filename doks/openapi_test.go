@@ -18,14 +18,14 @@ import (
 )
 
 // documentVariable is the environment variable with the path of a copy of DigitalOcean's OpenAPI document, reduced to
-// the emulator's calls. If it is set, the API's answers in tests that use newLab are checked against the document's
+// the emulator's calls. If it is set, the API's responses in tests that use newLab are checked against the document's
 // schemas.
 const documentVariable = "DOKS_OPENAPI"
 
-// contract checks answers against the document. It is nil without a document.
+// contract checks responses against the document. It is nil without a document.
 var contract *agreement
 
-// agreement checks answers, and remembers which it has seen.
+// agreement checks responses, and remembers which it has seen.
 type agreement struct {
 	document *openapi3.T
 
@@ -68,8 +68,8 @@ func defineFormats() {
 // example POST …/recycle.
 func deprecated(operation *openapi3.Operation) bool { return operation.Deprecated }
 
-// complete prints the successful answers in the document that no test has received: their schemas were never checked. It
-// returns the exit status, which is 1 if there are any.
+// complete prints the successful responses in the document that no test has received: their schemas were never checked.
+// It returns the exit status, which is 1 if there are any.
 func (a *agreement) complete() int {
 	code := 0
 	for path, item := range a.document.Paths.Map() {
@@ -89,11 +89,11 @@ func (a *agreement) complete() int {
 	return code
 }
 
-// observe checks the headers of the API's answers, and passes a copy of each answer to the contract.
+// observe checks the headers of the API's responses, and passes a copy of each response to the contract.
 func observe(t *testing.T, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(writer http.ResponseWriter, request *http.Request) {
 		copied := &recorder{ResponseWriter: writer, status: http.StatusOK}
-		next.ServeHTTP(copied, request) // if the answer breaks off, this panics, and the answer is not checked
+		next.ServeHTTP(copied, request) // if the response breaks off, this panics, and the response is not checked
 		if !strings.HasPrefix(request.URL.Path, "/v2/") {
 			return
 		}
@@ -106,7 +106,7 @@ func observe(t *testing.T, next http.Handler) http.Handler {
 	})
 }
 
-// recorder keeps a copy of an answer.
+// recorder keeps a copy of a response.
 type recorder struct {
 	http.ResponseWriter
 	status  int
@@ -125,7 +125,7 @@ func (r *recorder) Write(content []byte) (int, error) {
 
 func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
-// checkHeader checks the headers that every answer has.
+// checkHeader checks the headers that every response has.
 func checkHeader(header http.Header) error {
 	for _, name := range []string{"ratelimit-limit", "ratelimit-remaining", "ratelimit-reset"} {
 		if _, err := strconv.Atoi(header.Get(name)); err != nil {

@@ -89,7 +89,7 @@ func plainEnvironment() []string {
 	return plain
 }
 
-// foreignCluster returns the path of a kubeconfig for a server that answers every request with its version.
+// foreignCluster returns the path of a kubeconfig for a server that responds to every request with its version.
 func foreignCluster(t *testing.T) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

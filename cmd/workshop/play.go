@@ -194,7 +194,7 @@ func kubeconfigOf(environment []string) (path string, found bool) {
 }
 
 // missingImages names the images that the cluster's nodes can't get. Without them, commands such as `kubectl rollout
-// status` wait in silence. The result is "" if there are none, or if the cluster doesn't answer.
+// status` wait in silence. The result is "" if there are none, or if the cluster doesn't respond.
 func missingImages(ctx context.Context, kubeconfig string) string {
 	client, err := kube.Open(kubeconfig)
 	if err != nil {

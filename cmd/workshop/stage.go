@@ -171,7 +171,7 @@ func untilCtrlC(verbs []string) (first, last []string) {
 // errStopped means that Ctrl-C, or another signal that stops this program, ended make.
 var errStopped = errors.New("interrupted")
 
-// runMake runs targets of the stage's Makefile at the terminal.
+// runMake runs targets of the stage's Makefile in the terminal.
 func (a *app) runMake(cmd *cobra.Command, stage repo.Stage, environment, targets []string) error {
 	relative, err := filepath.Rel(a.repo.Root, stage.Dir)
 	if err != nil {

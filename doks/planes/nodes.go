@@ -24,8 +24,8 @@ import (
 const (
 	// simulated is the annotation that marks a node as simulated by kwok.
 	simulated = "kwok.x-k8s.io/node"
-	// ownLabels is the annotation that lists the labels copied from a PlaneNode, so that a later call of SetNodes
-	// can remove them.
+	// ownLabels is the annotation that lists the labels copied from a PlaneNode, so that a later call to SetNodes can
+	// remove them.
 	ownLabels = "emulator.digitalocean.com/labels"
 	// systemTaints is the prefix of taints that Kubernetes sets by itself.
 	systemTaints = "node.kubernetes.io/"

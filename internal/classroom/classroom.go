@@ -24,7 +24,7 @@ const DefaultName = "workshop"
 // Cluster is one classroom cluster, which may not exist yet.
 type Cluster interface {
 	// Up gets the cluster running: it creates, repairs or reuses the cluster. If the cluster is the learner's own, Up
-	// copies its kubeconfig, checks that the cluster answers, and calls Options.Confirm, if set.
+	// copies its kubeconfig, checks that the cluster responds, and calls Options.Confirm, if set.
 	Up(ctx context.Context) error
 	// Choose points the link .workshop/kubeconfig at the cluster, unless the cluster is the learner's own. If the
 	// cluster's name is not DefaultName, and the link points at an existing cluster, Choose leaves the link alone:

@@ -64,7 +64,7 @@ func (c *current) kubectl(ctx context.Context, args ...string) (string, error) {
 	return runner.output(ctx, "kubectl", args...)
 }
 
-// Up copies the kubeconfig's current context, checks that its cluster answers, and calls Options.Confirm, if set.
+// Up copies the kubeconfig's current context, checks that its cluster responds, and calls Options.Confirm, if set.
 func (c *current) Up(ctx context.Context) error {
 	if err := private.MakeDir(c.options.Repo.State()); err != nil {
 		return err
@@ -177,7 +177,7 @@ func (c *current) Reset(context.Context) error {
 }
 
 // Status reports the version and the nodes of the cluster. Without a kubeconfig, the state is StateAbsent. If kubectl
-// can't read the kubeconfig or get an answer, the state is StateBroken.
+// can't read the kubeconfig or get a response, the state is StateBroken.
 func (c *current) Status(ctx context.Context) (Status, error) {
 	status := Status{Name: providers.Current, Provider: providers.Current, Kubeconfig: c.Kubeconfig(), State: StateRunning}
 	if err := private.MakeDir(c.options.Repo.State()); err != nil {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// engineLimit bounds the wait for the Docker engine's first answer.
+// engineLimit bounds the wait for the Docker engine's first response.
 const engineLimit = 20 * time.Second
 
 // docker runs docker from the PATH and returns its output without the trailing newline.
@@ -29,7 +29,7 @@ func docker(ctx context.Context, args ...string) (string, error) {
 	return strings.TrimSuffix(stdout.String(), "\n"), nil
 }
 
-// requireEngine returns an error unless a container engine answers. Unless ctx has ended, the error says what to do.
+// requireEngine returns an error unless a container engine responds. Unless ctx has ended, the error says what to do.
 func requireEngine(ctx context.Context) error {
 	const otherwise = ", or leave CLUSTER out for the built-in cluster"
 	if _, err := exec.LookPath("docker"); err != nil {

@@ -47,8 +47,8 @@ func (e *embedded) Environment() []string {
 	return append(variables, etcd...)
 }
 
-// Up creates what is missing of the cluster, including its kubeconfig, and restarts the components that are not running
-// or do not answer.
+// Up creates the parts of the cluster that are missing, including its kubeconfig, and restarts the components that are
+// not running or do not respond.
 func (e *embedded) Up(ctx context.Context) error {
 	status, err := e.plane.Status(ctx)
 	if err == nil && status.Complete && status.Running() {
@@ -122,7 +122,7 @@ func (e *embedded) Down(ctx context.Context) error {
 	return nil
 }
 
-// Status reports which processes are running. If the cluster is complete and all its components answer, Status also
+// Status reports which processes are running. If the cluster is complete and all its components respond, Status also
 // reports its version and its nodes.
 func (e *embedded) Status(ctx context.Context) (Status, error) {
 	status := Status{Name: e.options.Name, Provider: providers.Embedded, Kubeconfig: e.Kubeconfig()}

@@ -60,7 +60,7 @@ type kindBench struct {
 	server fakeServer
 }
 
-// fakeServer answers like an API server whose first two readiness checks fail.
+// fakeServer responds like an API server whose first two readiness checks fail.
 type fakeServer struct{ asked atomic.Int32 }
 
 func (s *fakeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
