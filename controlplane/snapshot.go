@@ -22,7 +22,8 @@ const snapshotFile = "fresh.db"
 // revisionsApart is how much each restore of a snapshot advances etcd's revision, counted from the previous restore or
 // from the snapshot, whichever is higher. That is more than the number of writes between two restores. So a revision that
 // a client has seen doesn't come back with different content, and the client is told to list again, as after a
-// compaction. Source: `etcdutl snapshot restore --bump-revision`, which was made for Kubernetes.
+// compaction.
+// Source: `etcdutl snapshot restore --bump-revision`, which was made for Kubernetes.
 const revisionsApart = 10_000_000
 
 // Snapshot saves all data of the control plane to a file that only its owner can read. etcd must be running.
