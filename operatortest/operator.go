@@ -59,15 +59,14 @@ type Operator struct {
 	// Sample is the file of the custom resource on which the behaviours are tried. The operator must be able to
 	// fulfil the resource's spec. Only the file's first object is used; Prepare creates whatever else the resource needs.
 	//
-	// In this object and in those of Samples and InvalidSamples, in the texts of Values, in all patches, and in
+	// In this object and in those of Samples and InvalidSamples, in the strings in Values, in all patches, and in
 	// [Child.Applied], {{.Namespace}} stands for the name of the trial's namespace.
 	Sample string
 	// Prepare creates what the sample refers to, such as a ConfigMap, in a new namespace. It is nil if the sample needs
 	// nothing. The name of a cluster-scoped object must contain the namespace's name, because trials run in parallel. The
-	// kit deletes such objects at the end of the trial, and shows the operator only those of its own trial if their kind is
-	// custom.
-	// If Prepare creates another custom resource of the operator, the kit doesn't compare that resource's children, but
-	// counts the writes for it.
+	// kit deletes such objects at the end of the trial, and shows the operator only those of its own trial if they are
+	// custom resources. If Prepare creates another of the operator's custom resources, the kit doesn't compare that
+	// resource's children, but counts the writes for it.
 	Prepare func(ctx context.Context, writer client.Client, namespace string) error
 	// Condition is the type of the condition that is True while the resource is in
 	// its desired state. If it is empty, the type is "Ready".
@@ -79,26 +78,27 @@ type Operator struct {
 	// Children are the objects that the operator creates for a resource. The operator must not leave objects of other
 	// kinds behind, except Events and Leases.
 	Children []Child
-	// MaxWrites is how many of the operator's writes may take effect until a new resource has converged and the operator is
-	// at rest. Events, Leases and refused writes don't count.
+	// MaxWrites is how many of the operator's writes may take effect by the time a new resource has converged and the
+	// operator is at rest. Events, Leases and refused writes don't count.
 	MaxWrites int
 	// Drains means that the operator finishes the queued work and writes its Events before it ends. client-go's queue
 	// makes the former possible; the latter needs an event recorder that waits until its Events are written.
 	// controller-runtime's manager drops what is queued, and catches up after the next start; Events that are not yet
 	// written are lost. Source: Provider.Stop in controller-runtime's pkg/internal/recorder.
 	Drains bool
-	// Values gives sensible values of spec fields, by their paths, such as
-	// "spec.image". For a field without them, the kit generates values from the field's schema.
+	// Values gives sensible values for spec fields, keyed by path, such as "spec.image". For a field without them, the kit
+	// generates values from the field's schema.
 	Values map[string][]any
 	// Ascending lists the paths of spec fields that can only increase, such as a version: the API server accepts only values
 	// that come after the current one in the field's Values. The fields can't be inside lists or maps.
 	Ascending []string
 	// Immutable lists the paths of the spec fields that can't be changed: the API server refuses every change.
 	Immutable []string
-	// Fixed lists spec fields that keep the sample's value in every behaviour, by their paths, each with the reason. An
-	// example is a field that preserves external resources when the custom resource is deleted: the kit would report a leak.
+	// Fixed lists the paths of spec fields that keep the sample's value in every behaviour, each with the reason. An
+	// example is a field that preserves external resources when the custom resource is deleted: the kit would report a
+	// leak.
 	Fixed map[string]string
-	// Required lists optional spec fields that have a value in every behaviour, by their paths, each with the reason. An
+	// Required lists the paths of optional spec fields that have a value in every behaviour, each with the reason. An
 	// example is the number of replicas, if the operator keeps a Deployment's last number when the field is unset.
 	Required map[string]string
 	// Unmeetable lists specs that the API server accepts but the operator can't fulfil.
@@ -132,8 +132,8 @@ type Operator struct {
 	LeftOut map[string]string
 	// External is the system outside Kubernetes in which the operator creates something. It is nil if there is none.
 	External External
-	// Seed is the seed of the random specs that the "transitions" behaviour tries. If it is zero, the kit uses 1.
-	// With another seed, the kit tries other specs.
+	// Seed is the seed for the random specs that the "transitions" behaviour tries. If it is zero, the kit uses 1. With
+	// another seed, the kit tries other specs.
 	Seed int64
 	// MaxPause is the longest time for which the operator may do nothing although it has something left to do: the
 	// interval at which it polls or requeues. A retry that sends no request to the API server, such as a call to
@@ -149,9 +149,9 @@ type Operator struct {
 	// its requests.
 	MaxPause time.Duration
 	// Parallel is how many trials may run at the same time. If it is zero, the environment variable
-	// OPERATORTEST_PARALLEL applies, or else there may be 12, whatever the number of cores, because trials mostly wait.
-	// A trial runs operators of its own, so a smaller number helps if an operator needs much memory, or if waits fail only
-	// because the machine is busy. A few more trials, whose results others wait for, may run at the same time.
+	// OPERATORTEST_PARALLEL applies, or else there may be 12, whatever the number of cores, because trials mostly wait. A
+	// trial runs operators of its own, so a smaller number helps if an operator needs a lot of memory, or if waits fail
+	// only because the machine is busy. A few more trials, whose results others wait for, may run at the same time.
 	Parallel int
 	// Timeout bounds each wait for the operator. If it is zero, the environment variable OPERATORTEST_TIMEOUT applies, or
 	// else one minute.
@@ -232,7 +232,7 @@ type Child struct {
 	// Before it applies a patch from Drift, the kit applies all patches in Foreign, and also adds a label and an
 	// annotation.
 	Foreign map[string]string
-	// Applied contains parts of the child, as JSON, that others add by server-side apply and the operator must leave
+	// Applied contains parts of the child, as JSON, that others add with server-side apply and the operator must leave
 	// alone; each key describes its part. An example is a sidecar,
 	// {"spec":{"template":{"spec":{"containers":[{"name":"proxy","image":"proxy:1"}]}}}}. The API server merges a list
 	// whose items have a key, such as a container's name, by that key. Unless LeftOut names them, the kit also tries an

@@ -88,7 +88,7 @@ func behaviourOf(id string) string {
 	return behaviour
 }
 
-// Run tries an operator without Ginkgo. An error means that the operator could not be tried; the outcomes of the
+// Run tests an operator without Ginkgo. An error means that the operator could not be tested; the outcomes of the
 // behaviours are in the report.
 func Run(ctx context.Context, operator operatortest.Operator, cluster *testcluster.Cluster, options Options) (*report.Report, error) {
 	if err := options.Check(); err != nil {
@@ -207,7 +207,7 @@ func partsLeftOut(operator operatortest.Operator, b behaviour) map[string]string
 	return parts
 }
 
-// checkSchema tries the definitions and the samples. If only is not empty, it runs only the check with that ID, and
+// checkSchema checks the definitions and the samples. If only is not empty, it runs only the check with that ID, and
 // returns an error if there is none.
 func checkSchema(ctx context.Context, operator operatortest.Operator, cluster *testcluster.Cluster, only string) (report.Behaviour, error) {
 	made := report.Behaviour{Name: schemaName, Promise: "has valid definitions, and samples that are accepted or refused as they should be", Result: report.Passed}

@@ -26,7 +26,7 @@ const fieldOwner = client.FieldOwner("operatortest")
 // and every invalid sample is refused for the reason that it names. Call it where Ginkgo allows a Describe; the suite
 // must start the cluster in its BeforeSuite. Each spec has the label "schema".
 func DescribeSchema(operator operatortest.Operator, cluster *testcluster.Cluster) {
-	// The specs take turns in one namespace, because each namespace causes much work for Kubernetes.
+	// The specs take turns in one namespace, because each namespace creates a lot of work for Kubernetes.
 	ginkgo.Describe("the schema", ginkgo.Label(schemaName), ginkgo.Ordered, ginkgo.ContinueOnFailure, func() {
 		checks := &schemaChecks{Cluster: cluster}
 		checks.cleanUp = func(object *unstructured.Unstructured) {
@@ -110,7 +110,7 @@ func (c *schemaChecks) checkDefinitions(ctx context.Context, file string) error 
 }
 
 // redirect gives a definition's conversion webhook the address that it has in the installed definition. If that is a
-// URL, the API server would refuse the file's Service beside it.
+// URL, the API server would refuse the file's Service alongside it.
 func (c *schemaChecks) redirect(ctx context.Context, object *unstructured.Unstructured) error {
 	path := []string{"spec", "conversion", "webhook", "clientConfig"}
 	if _, found, _ := unstructured.NestedMap(object.Object, path...); !found {
@@ -170,7 +170,7 @@ func (c *schemaChecks) checkSample(ctx context.Context, file string) error {
 	return nil
 }
 
-// checkInvalidSample returns an error if the last object of the file is accepted, or refused for a reason that the file
+// checkInvalidSample returns an error if the last object in the file is accepted, or refused for a reason that the file
 // doesn't name. The objects before it must be accepted. If the last object has the kind and name of an earlier one, it
 // changes that one: a file can show a change that must be refused.
 func (c *schemaChecks) checkInvalidSample(ctx context.Context, file string) error {
@@ -211,7 +211,7 @@ func (c *schemaChecks) checkInvalidSample(ctx context.Context, file string) erro
 	return nil
 }
 
-// identity distinguishes the objects of a file.
+// identity distinguishes the objects in a file.
 func identity(object *unstructured.Unstructured) string {
 	return object.GroupVersionKind().GroupKind().String() + "/" + object.GetName()
 }
@@ -229,7 +229,7 @@ func (c *schemaChecks) place(object *unstructured.Unstructured) error {
 	return nil
 }
 
-// create creates the object, and arranges its removal after the check.
+// create creates the object, and arranges for its removal after the check.
 func (c *schemaChecks) create(ctx context.Context, object *unstructured.Unstructured) error {
 	if err := c.Admin.Create(ctx, object, trial.Strict); err != nil {
 		return err

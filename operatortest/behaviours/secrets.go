@@ -9,7 +9,7 @@ import (
 	"example.com/operator-workshop/operatortest/traffic"
 )
 
-// shownDisclosures is how many disclosures a failure shows at most.
+// shownDisclosures is the maximum number of disclosures that a failure shows.
 const shownDisclosures = 10
 
 // secrets checks the trials of all behaviours that run in parallel: an operator that is otherwise well behaved is most

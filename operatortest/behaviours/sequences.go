@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// sequences is how many sequences are drawn; stepsPerSequence is how many specs each visits at most.
+	// sequences is the number of sequences to draw; stepsPerSequence is the maximum number of specs that each visits.
 	sequences, stepsPerSequence = 8, 4
 	// drawnSpecs is how many specs are drawn for the sequences, besides the sample's.
 	drawnSpecs = 5
@@ -67,10 +67,10 @@ type search struct {
 	known *specgen.Specs
 
 	mu sync.Mutex
-	// admitted contains the API server's verdict on each spec, and results contains the outcome of each sequence, both
-	// by their texts. A nil error means success.
+	// admitted contains the API server's verdict on each spec, and results contains the outcome of each sequence; both
+	// keyed by the text of the spec or the sequence. A nil error means success.
 	admitted, results map[string]error
-	// ends contains the final states of new resources, by their specs.
+	// ends contains the final states of new resources, keyed by spec.
 	ends map[string]state.Snapshot
 	// slowest is the duration of the slowest successful wait. It is zero if no wait succeeded.
 	slowest time.Duration
@@ -83,7 +83,7 @@ func newSearch(runner *trial.Runner, known *specgen.Specs) *search {
 	return &search{Runner: runner, known: known, admitted: map[string]error{}, results: map[string]error{}, ends: map[string]state.Snapshot{}}
 }
 
-// randomSeed returns the seed of all random choices.
+// randomSeed returns the seed for all random choices.
 func randomSeed(operator operatortest.Operator) int64 { return cmp.Or(operator.Seed, 1) }
 
 // plan contains everything that is drawn at random: the specs to visit, and sequences of them.

@@ -123,8 +123,8 @@ func (s *shrinker) end(ctx context.Context, spec map[string]any) state.Snapshot 
 	return found
 }
 
-// clear deletes the last resource and waits until it has left nothing behind, to make room for the next one. If that
-// fails, clear sets stuck.
+// clear deletes the last resource and waits until nothing of it remains, to make room for the next one. If that fails,
+// clear sets stuck.
 func (s *shrinker) clear(ctx context.Context, resource *unstructured.Unstructured) {
 	err := within(ctx, maxLimit, func(ctx context.Context) error {
 		return errors.Join(s.trial.Delete(ctx, resource), s.trial.WaitGone(ctx, resource, "the kit searches for a shorter sequence of specs"))

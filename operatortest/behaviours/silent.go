@@ -36,7 +36,7 @@ var silent = behaviour{
 	},
 }
 
-// silentOnResyncs expects no write while informers repeat all objects.
+// silentOnResyncs expects no write while informers pass all objects to the handlers again.
 func silentOnResyncs(ctx context.Context, t *trial.Trial) error {
 	operator := t.Start(operatortest.RunOptions{Resync: resync})
 	if _, err := t.Establish(ctx, operator, t.Resource(nil)); err != nil {
@@ -75,7 +75,7 @@ func silentOnNews(ctx context.Context, t *trial.Trial) error {
 	return expectSilence(ctx, t, second, 0, trial.Quiet, "the restarted operator sees everything for the first time")
 }
 
-// expectSilence watches an operator for a while in which it must not write. before is the number of the operator's
+// expectSilence watches an operator for a while, during which it must not write. before is the number of the operator's
 // earlier writes, which don't count. A server-side apply that changes nothing doesn't count either: the API server
 // compares in place of the operator, and stores nothing.
 func expectSilence(ctx context.Context, t *trial.Trial, operator *trial.Instance, before int, duration time.Duration, circumstances string) error {

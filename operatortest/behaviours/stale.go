@@ -174,7 +174,7 @@ func (b *staleTrial) shown(ctx context.Context, match func(traffic.Request) bool
 	return b.seen(ctx, match, object, 0)
 }
 
-// removalShown is like shown, for the deletion of an object, or for its deletionTimestamp if a finalizer blocks the
+// removalShown is like shown, but for the deletion of an object, or for its deletionTimestamp if a finalizer blocks the
 // deletion.
 func (b *staleTrial) removalShown(ctx context.Context, match func(traffic.Request) bool, object *unstructured.Unstructured) error {
 	return b.seen(ctx, match, object, 1)

@@ -41,7 +41,7 @@ var transitions = behaviour{
 	},
 }
 
-// prepareEnds determines in parallel the final state of a new resource with each spec in the planned sequences.
+// prepareEnds determines, in parallel, the final state of a new resource with each spec in the planned sequences.
 func (s *search) prepareEnds(ctx context.Context, planned []sequence) error {
 	ends := map[string]map[string]any{}
 	for _, sequence := range planned {

@@ -20,7 +20,7 @@ type undisturbedLife struct {
 
 // undisturbed returns a lifecycle that succeeds if nothing interferes, and the operator's writes in it. If the operator
 // doesn't carry out the changes to some fields, the lifecycle omits those changes, so the flaw doesn't hide others.
-// undisturbed returns errNotTried if every lifecycle that it plays fails even when undisturbed: other behaviours report
+// undisturbed returns errNotTried if every lifecycle that it runs fails even when undisturbed: other behaviours report
 // the reason, and a disturbance wouldn't show more.
 func undisturbed(ctx context.Context, runner *trial.Runner) (*lifecycle, []write, error) {
 	found, err := runner.Once("life", func() (any, error) {

@@ -34,7 +34,7 @@ type File struct {
 	// Sample is the file with the resource on which the behaviours are tried. The operator must be able to fulfil the
 	// resource's spec. Only the file's first object is used.
 	//
-	// In this object and in those of Samples, InvalidSamples and Prepare, in the texts of Values, in all patches, and in
+	// In this object and in those of Samples, InvalidSamples and Prepare, in the strings in Values, in all patches, and in
 	// each child's Applied, {{.Namespace}} stands for the name of the trial's namespace.
 	Sample string `json:"sample"`
 	// Webhooks are files and folders with the operator's webhook configurations, as controller-gen writes them. During
@@ -82,14 +82,14 @@ type File struct {
 	// Children are the objects that the operator creates for a resource. It must not leave objects of other kinds behind,
 	// except Events and Leases.
 	Children []Child `json:"children,omitempty"`
-	// MaxWrites is how many writes may take effect until a new resource has converged and the operator is at
-	// rest. Events and Leases don't count.
+	// MaxWrites is how many writes may take effect by the time a new resource has converged and the operator is at rest.
+	// Events and Leases don't count.
 	MaxWrites int `json:"maxWrites,omitempty"`
 	// Drains means that the operator finishes the queued work and writes its Events before it exits. controller-runtime's
 	// manager does neither.
 	Drains bool `json:"drains,omitempty"`
-	// Values are sensible values of spec fields, by paths such as spec.image, spec.pools[].size or spec.labels.*. For a
-	// field without them, the kit generates values from the field's schema.
+	// Values are sensible values for spec fields, keyed by paths such as spec.image, spec.pools[].size or spec.labels.*.
+	// For a field without them, the kit generates values from the field's schema.
 	Values map[string][]any `json:"values,omitempty"`
 	// Ascending lists the paths of fields that can only increase, such as a version: the API server accepts only values that
 	// come after the current one in the field's Values.
@@ -97,9 +97,9 @@ type File struct {
 	// Immutable lists the paths of fields that can't be changed. The "update" behaviour checks that the API server
 	// refuses a change.
 	Immutable []string `json:"immutable,omitempty"`
-	// Fixed lists fields that keep the sample's value in all trials, by their paths, each with the reason.
+	// Fixed lists the paths of fields that keep the sample's value in all trials, each with the reason.
 	Fixed map[string]string `json:"fixed,omitempty"`
-	// Required lists optional fields that have a value in all trials, by their paths, each with the reason.
+	// Required lists the paths of optional fields that have a value in all trials, each with the reason.
 	Required map[string]string `json:"required,omitempty"`
 	// Unmeetable lists specs that the API server accepts but the operator can't fulfil.
 	Unmeetable []Unmeetable `json:"unmeetable,omitempty"`
@@ -108,7 +108,7 @@ type File struct {
 	// LeftOut lists behaviours, and parts of behaviours such as collision/event, that don't fit the operator, each with
 	// the reason, which the report shows. [operatortest.Operator] lists the parts.
 	LeftOut map[string]string `json:"leftOut,omitempty"`
-	// Seed is the seed of the random specs that the "transitions" behaviour tries. If it is zero, the kit uses 1.
+	// Seed is the seed for the random specs that the "transitions" behaviour tries. If it is zero, the kit uses 1.
 	Seed int64 `json:"seed,omitempty"`
 	// MaxPause is the longest time, such as 5s, for which the operator may do nothing although it has something left to
 	// do: the interval at which it polls or requeues. If the operator pauses for longer than that, the kit may stop
@@ -147,7 +147,7 @@ type Child struct {
 	Drift map[string]map[string]any `json:"drift,omitempty"`
 	// Foreign contains JSON merge patches to fields that belong to others; the operator must leave these fields alone.
 	Foreign map[string]map[string]any `json:"foreign,omitempty"`
-	// Applied contains parts of the child that others add by server-side apply, and that the operator must leave alone.
+	// Applied contains parts of the child that others add with server-side apply, and that the operator must leave alone.
 	Applied map[string]map[string]any `json:"applied,omitempty"`
 }
 
@@ -340,7 +340,7 @@ func duration(field, text string) (time.Duration, error) {
 	return parsed, nil
 }
 
-// inside joins the folder and a relative path. An empty or absolute path stays as it is.
+// inside joins the folder and a relative path. An empty or absolute path is returned unchanged.
 func inside(dir, path string) string {
 	if path == "" || filepath.IsAbs(path) {
 		return path

@@ -74,7 +74,7 @@ func converged(expression string) (func(*unstructured.Unstructured) error, error
 }
 
 // nameOf turns an expression into a function that returns a child's name. For the sample, the expression's value must
-// be a string. For a resource for which the value is no string, or can't be determined, the function returns "".
+// be a string. For a resource for which the value is not a string, or can't be determined, the function returns "".
 func nameOf(expression string, sample *unstructured.Unstructured) (func(*unstructured.Unstructured) string, error) {
 	program, _, err := compile(expression)
 	if err != nil {
@@ -159,7 +159,7 @@ func normalizer(rules []Normalize) (func(*unstructured.Unstructured), error) {
 	}, nil
 }
 
-// apply applies a patch to the object. If the patch doesn't apply, the object stays unchanged.
+// apply applies a patch to the object. If the patch doesn't apply, the object is left unchanged.
 func apply(object *unstructured.Unstructured, patch jsonpatch.Patch, options *jsonpatch.ApplyOptions) {
 	content, err := json.Marshal(object.Object)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 )
 
 // DescribeArrival deploys the operator, and defines the specs for its pods, its metrics and the sample resources. At
-// the end of the Ordered container, everything is removed again, unless a spec failed and KEEP is set.
+// the end of the Ordered container, everything is removed, unless a spec failed and KEEP is set.
 func DescribeArrival(o Operator) {
 	ginkgo.BeforeAll(func(ctx ginkgo.SpecContext) {
 		ginkgo.DeferCleanup(o.remove, ginkgo.NodeTimeout(Timeout))
@@ -144,7 +144,7 @@ func workers(ctx context.Context) []string {
 		`--output=go-template={{range .items}}{{$free := not .spec.unschedulable}}{{range .spec.taints}}{{$free = false}}{{end}}{{if $free}}{{.metadata.name}} {{end}}{{end}}`))
 }
 
-// distinct returns the nodes of the placed pods, each node once.
+// distinct returns the nodes of the placed pods, without duplicates.
 func distinct(placed map[string]string) map[string]bool {
 	nodes := map[string]bool{}
 	for _, node := range placed {

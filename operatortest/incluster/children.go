@@ -57,7 +57,7 @@ func (o Operator) undoes(ctx context.Context, child string, drift Drift) {
 		"%s of %s must have %s: the operator has to compare every field that it sets", drift.Field, child, wanted)
 }
 
-// uid returns the object's UID, or "" while there is no such object.
+// uid returns the object's UID, or "" if there is no such object.
 func (o Operator) uid(ctx context.Context, object string) string {
 	ginkgo.GinkgoHelper()
 	return Kubectl(ctx, "get", object, "--namespace="+o.Trial, "--ignore-not-found", "--output=jsonpath={.metadata.uid}")

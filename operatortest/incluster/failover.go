@@ -60,7 +60,7 @@ func (o Operator) fails(ctx ginkgo.SpecContext, what string, takeAway func(ctx c
 	gomega.Expect(o.transitions(ctx)).To(gomega.Equal(transitions+1), "the Lease must change hands only once; more often would mean that two replicas may have worked at the same time")
 }
 
-// transitions returns how often the Lease has changed hands.
+// transitions returns how many times the Lease has changed hands.
 func (o Operator) transitions(ctx context.Context) int {
 	ginkgo.GinkgoHelper()
 	text := Field(ctx, o.Namespace, "lease/"+o.Lease, "{.spec.leaseTransitions}")

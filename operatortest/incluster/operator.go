@@ -24,8 +24,8 @@ type Operator struct {
 	Resources string
 	// Trial is the namespace of the specs' resources. The specs create it and delete it.
 	Trial string
-	// Prepare contains the arguments of the kubectl command that creates what else the resources need. It is nil if they
-	// need nothing else.
+	// Prepare contains the arguments of the kubectl command that creates whatever else the resources need. It is nil if
+	// they need nothing else.
 	Prepare []string
 	// Samples contains the arguments of kubectl that name the sample resources, such as --kustomize=config/samples.
 	Samples []string
@@ -37,7 +37,8 @@ type Operator struct {
 	// ManagedBy is the value of the label app.kubernetes.io/managed-by on the operator's children and on
 	// their pods, if they have any. ChildKinds are the kinds of the children and pods, as an argument of `kubectl get`.
 	ManagedBy, ChildKinds string
-	// Collision describes a resource whose child's name is taken. Nil leaves out the specs about this resource.
+	// Collision describes a resource whose child's name is taken. If it is nil, the specs about this resource are left
+	// out.
 	Collision *Collision
 }
 

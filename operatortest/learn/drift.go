@@ -21,7 +21,7 @@ import (
 const (
 	// maxProposals is the largest number of drift patches that are proposed for a child.
 	maxProposals = 2
-	// maxText is the length of the longest text that a patch may repeat.
+	// maxText is the length of the longest string that a patch may repeat.
 	maxText = 40
 )
 
@@ -102,7 +102,7 @@ func rank(path []string) int {
 }
 
 // proposals returns patches for one field, the simplest first. A patch removes a label, or gives another value to a
-// number or a text. For anything else, such as a list, a boolean or an annotation, proposals returns none.
+// number or a string. For anything else, such as a list, a boolean or an annotation, proposals returns none.
 func proposals(object *unstructured.Unstructured, path []string) []proposal {
 	name := strings.Join(path, ".")
 	made := func(what string, value any) proposal {

@@ -217,7 +217,7 @@ func describe(file config.File, first, second run, undescribed []unknown) page {
 	return made
 }
 
-// unknownFields returns the text fields in the sample whose schema says too little to generate other values.
+// unknownFields returns the string fields in the sample whose schema says too little to generate other values.
 func unknownFields(ctx context.Context, runner *trial.Runner) ([]unknown, error) {
 	specs, err := runner.Specs(ctx)
 	if err != nil {

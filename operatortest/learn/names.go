@@ -31,8 +31,8 @@ type child struct {
 // source is a field of a resource: its CEL expression, and its value, which may be a part of a child's name.
 type source struct{ expression, value string }
 
-// sourcesOf returns the fields of a resource from which an operator may build names: the resource's name, the texts in
-// its spec, and its namespace.
+// sourcesOf returns the fields of a resource from which an operator may build names: the resource's name, the strings
+// in its spec, and its namespace.
 func sourcesOf(resource *unstructured.Unstructured) []source {
 	sources := []source{{"object.metadata.name", resource.GetName()}}
 	spec, _, _ := unstructured.NestedMap(resource.Object, "spec")

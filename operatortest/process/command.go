@@ -176,7 +176,7 @@ func inherited(environment []string) []string {
 }
 
 // createLog creates the file for what the operator prints: in Logs, or else in dir, a folder that is deleted when the
-// operator has ended. Unlike a pipe, a file can block neither the operator nor the wait for its end.
+// operator has ended. Unlike a pipe, a file can block neither the operator nor the wait for it to end.
 func (c Command) createLog(dir, namespace string) (*os.File, error) {
 	if c.Logs != "" {
 		dir = c.Logs
@@ -199,7 +199,7 @@ func (c Command) grace() time.Duration {
 	return c.Grace
 }
 
-// explain adds advice to the error of a failed start.
+// explain adds advice to the error from a failed start.
 func explain(err error) error {
 	switch {
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):

@@ -1,5 +1,6 @@
 // Package process runs an operator as a process, so that the kit of package operatortest can test operators in any
-// language. [Command] describes how to start the operator, and its Run fits operatortest.Operator.Run:
+// language. [Command] describes how to start the operator, and its Run method is what operatortest.Operator.Run
+// expects:
 //
 //	operator := operatortest.Operator{
 //		Run: process.Command{
@@ -16,8 +17,8 @@
 // connection or, with HTTP/2, as a reset stream, never as an HTTP status of the proxy's own.
 //
 // The kit reads JSON. If the operator accepts protobuf, CBOR or YAML, the kit asks the API server for JSON instead.
-// Clients decode a reply according to its Content-Type, so they need no setting. Bodies that the operator sends are
-// not changed.
+// Clients decode a reply according to its Content-Type, so they don't have to be configured. Bodies that the operator
+// sends are not changed.
 //
 // The proxy refuses two kinds of requests from the operator, with a message in the reply:
 //

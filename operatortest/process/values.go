@@ -55,7 +55,7 @@ func valuesOf(kubeconfig string, options operatortest.RunOptions) Values {
 	return values
 }
 
-// FreePort returns a TCP port on 127.0.0.1 that is free now, and chosen anew at each call.
+// FreePort returns a TCP port on 127.0.0.1 that is free now, and chosen anew on each call.
 func (Values) FreePort() (int, error) {
 	return controlplane.FreePort()
 }

@@ -8,9 +8,9 @@ import (
 	"example.com/operator-workshop/internal/procgroup"
 )
 
-// watchdogScript reads the ID of a process group, and then waits until the script's standard input ends. That happens
-// when the test process ends, even by kill -9. Then the script kills the group, if it was given one, and removes the
-// operator's folder, which is its argument.
+// watchdogScript reads the ID of a process group, and then waits until the script's standard input is closed. That
+// happens when the test process ends, even by kill -9. Then the script kills the group, if it was given one, and
+// removes the operator's folder, which is its argument.
 const watchdogScript = `trap '' HUP INT TERM
 read -r group
 read -r _

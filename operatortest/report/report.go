@@ -35,9 +35,9 @@ const (
 // Report contains the results of the selected behaviours.
 type Report struct {
 	Began time.Time `json:"began"`
-	// Seconds is how long it took to get all the results, counted from Began.
+	// Seconds is how long it took to get all the results, measured from Began.
 	Seconds float64 `json:"seconds"`
-	// Seed is the seed of all random choices.
+	// Seed is the seed for all random choices.
 	Seed       int64       `json:"seed"`
 	Behaviours []Behaviour `json:"behaviours"`
 }
@@ -107,15 +107,15 @@ type Entry struct {
 	// Operator is the operator's number in the trial, from 1: a trial may start several, for example a new one after it
 	// has killed the first. The number is 0 for what the kit itself did.
 	Operator int `json:"operator"`
-	// Seconds counts from the trial's start.
+	// Seconds is the time since the trial's start.
 	Seconds float64 `json:"seconds"`
 	// What is the verb of a request, or the type of a watch event such as ADDED, and the resource. If the kit acted, it
 	// is the verb and the kind, or "start", "stop" or "kill" with the operator's number. Object is the object's
 	// namespace/name.
 	What   string `json:"what"`
 	Object string `json:"object"`
-	// Reply is the status of the reply, and what else happened to the request. For a watch event, it is the object's resource
-	// version; for a write of the kit, it is the error or, if a patch succeeded, the patch.
+	// Reply is the status of the reply, and whatever else happened to the request. For a watch event, it is the object's
+	// resource version; for a write of the kit, it is the error or, if a patch succeeded, the patch.
 	Reply string `json:"reply"`
 	// Injected means that the operator got an error, or that its request ended without a reply. The cause may be the kit,
 	// the API server, or the operator, which may have cancelled the request.
@@ -284,7 +284,7 @@ func firstLine(text string) string {
 	return line
 }
 
-// Table shows trials, one on each line.
+// Table shows trials, one per line.
 func Table(trials []Trial) string {
 	text := &strings.Builder{}
 	table := tabwriter.NewWriter(text, 0, 0, 2, ' ', 0)

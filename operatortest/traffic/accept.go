@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// acceptJSON makes the Accept header ask for JSON in place of the other encodings of objects. Parameters stay: for
-// instance, they ask for a Table, or for nothing but the metadata. Encodings of anything else stay, too, such as
+// acceptJSON makes the Accept header ask for JSON in place of the other encodings of objects. Parameters are kept: for
+// instance, they ask for a Table, or for nothing but the metadata. Encodings of anything else are kept, too, such as
 // OpenAPI's own protobuf.
 func acceptJSON(header http.Header) {
 	if len(header.Values("Accept")) == 0 {

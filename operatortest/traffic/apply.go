@@ -46,7 +46,7 @@ func (t *Tap) NoteOther(object *unstructured.Unstructured) {
 	}
 }
 
-// version is what the Tap remembers of a version of an object. It contains no copy, because objects may be large.
+// version is what the Tap remembers about a version of an object. It contains no copy, because objects may be large.
 type version struct {
 	uid    types.UID
 	number string
@@ -55,7 +55,7 @@ type version struct {
 	content, withStatus [sha256.Size]byte
 }
 
-// seen returns what the Tap remembers of an object.
+// seen returns what the Tap remembers about an object.
 func seen(object *unstructured.Unstructured) version {
 	digest := func(subresource string) [sha256.Size]byte {
 		text, _ := json.Marshal(applied(object, subresource)) // it was JSON before
@@ -155,7 +155,7 @@ func applied(object *unstructured.Unstructured, subresource string) map[string]a
 	return object.Object
 }
 
-// failing is the end of a body: the error with which reading it has failed, or io.EOF.
+// failing is the end of a body: the error with which reading it failed, or io.EOF.
 type failing struct{ err error }
 
 // Read implements io.Reader.

@@ -21,7 +21,7 @@ type confinement struct {
 
 // Confine restricts the operator's requests for all namespaces to the given namespaces. If only one is given, they
 // become requests for that one. If several are given, the Tap removes the objects in all other namespaces from the
-// replies to lists and watches. Requests that name a namespace stay as they are, and so do those for cluster-scoped
+// replies to lists and watches. Requests that name a namespace are left unchanged, and so are those for cluster-scoped
 // resources. namespaced reports whether a request's resource is namespaced.
 func (t *Tap) Confine(namespaced func(Request) bool, namespaces ...string) {
 	t.mu.Lock()

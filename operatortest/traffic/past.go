@@ -20,7 +20,7 @@ type past struct {
 // current data. A watch that begins with all objects in place of a list would get current data, too. So the Tap refuses
 // it, as a server without that feature does, and clients list instead.
 //
-// A client may encounter a cache that lags behind when it reconnects to another one of several API servers:
+// A client may encounter a cache that lags behind when it reconnects to a different one of several API servers:
 // https://github.com/kubernetes/kubernetes/issues/59848.
 func (t *Tap) ShowPast(revision string, match func(Request) bool) (catchUp func()) {
 	release := t.Hold(match)

@@ -44,7 +44,7 @@ type Request struct {
 	// Path is the URL's path.
 	Path string
 
-	// At is when the request was made, counted from the Tap's creation.
+	// At is when the request was made, measured from the Tap's creation.
 	At time.Duration
 	// Status is the HTTP reply's status, or 0 if there has been no reply.
 	Status int

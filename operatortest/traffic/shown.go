@@ -23,7 +23,7 @@ type Event struct {
 	Group, Resource string
 	// Namespace, Name and Version are the object's; Version is its resource version.
 	Namespace, Name, Version string
-	// At is when the operator could read the event, counted from the Tap's creation.
+	// At is when the operator could read the event, measured from the Tap's creation.
 	At time.Duration
 }
 

@@ -67,7 +67,7 @@ type Tap struct {
 
 	rule Rule
 	dead bool
-	// diedAt is counted from began.
+	// diedAt is measured from began.
 	diedAt time.Duration
 	// confinement says which namespaces the operator sees. It is nil if the operator may see all of them.
 	confinement *confinement
@@ -76,7 +76,7 @@ type Tap struct {
 	// read reads the object that a server-side apply will change. If it is nil, the Tap can't tell whether the apply
 	// changes anything.
 	read func(context.Context, Request) (*unstructured.Unstructured, error)
-	// others contains the versions of objects that NoteOther has been told of.
+	// others contains the versions of objects that NoteOther has been told about.
 	others []version
 	// killed is closed by Kill.
 	killed chan struct{}
@@ -116,7 +116,7 @@ func (t *Tap) SetRule(rule Rule) {
 }
 
 // Kill makes the operator's process look dead: it breaks the open watches, and no requests or replies pass any more.
-// The operator's code may run on, but no request that it makes from then on reaches the API server.
+// The operator's code may keep running, but no request that it makes from then on reaches the API server.
 func (t *Tap) Kill() {
 	t.mu.Lock()
 	t.die()
@@ -135,7 +135,7 @@ func (t *Tap) Killed() bool {
 	return killed
 }
 
-// KilledAt returns when the operator was killed, counted from the Tap's creation, and whether it was killed at all.
+// KilledAt returns when the operator was killed, measured from the Tap's creation, and whether it was killed at all.
 func (t *Tap) KilledAt() (at time.Duration, killed bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -168,7 +168,8 @@ type Activity struct {
 	// Events is how many watch events have reached the operator, not counting bookmarks and errors.
 	Events int
 	// Failures counts the operator's reasons to wait longer before its next try: watches that have broken or that the API
-	// server has ended, and failed requests except reads of an object that doesn't exist. A call of CutWatches counts once.
+	// server has ended, and failed requests except reads of an object that doesn't exist. A call to CutWatches counts
+	// once.
 	Failures int
 	// LongestGap is the longest time between two successive requests.
 	LongestGap time.Duration
@@ -192,10 +193,10 @@ func (t *Tap) Activity() Activity {
 	return Activity{Requests: len(t.log), InFlight: t.inFlight + listing, Events: events, Failures: t.failures, LongestGap: t.longestGap, Misled: len(t.holds) > 0 || t.past != nil}
 }
 
-// Began returns the time when the Tap was created; times in the request log count from then.
+// Began returns the time when the Tap was created; times in the request log are measured from then.
 func (t *Tap) Began() time.Time { return t.began }
 
-// Now returns the current time as the request log counts it.
+// Now returns the current time, measured as in the request log.
 func (t *Tap) Now() time.Duration { return time.Since(t.began) }
 
 // begin records a request and decides what to do with it. If the operator must die right before the request, begin

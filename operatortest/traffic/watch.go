@@ -247,7 +247,7 @@ func (w *watch) Close() error {
 }
 
 // latest keeps the last event of each object, with the type that a watcher would see after missing the earlier ones. It
-// drops objects that were created and then deleted. Bookmarks and errors stay.
+// drops objects that were created and then deleted. Bookmarks and errors are kept.
 func latest(events []json.RawMessage) []json.RawMessage {
 	first := map[string]apiwatch.EventType{}
 	last := map[string]int{}

@@ -23,8 +23,8 @@ const refusedPrefix = "# refused:"
 // kustomization is the file that describes a folder to kustomize. It is not an object.
 const kustomization = "kustomization.yaml"
 
-// Files lists the YAML files of a folder, except kustomize's. A folder without any is an error: otherwise, for example,
-// a suite could pass without having checked any sample.
+// Files lists the YAML files of a folder, except kustomize's. If there are none, it returns an error: otherwise, for
+// example, a suite could pass without having checked any sample.
 func Files(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -42,7 +42,7 @@ func Files(dir string) ([]string, error) {
 	return files, nil
 }
 
-// Read returns the objects of a YAML file, in order. A file without any is an error.
+// Read returns the objects of a YAML file, in order. It returns an error if there are none.
 func Read(file string) ([]*unstructured.Unstructured, error) {
 	content, err := os.ReadFile(file)
 	if err != nil {
@@ -72,8 +72,8 @@ func Read(file string) ([]*unstructured.Unstructured, error) {
 	return objects, nil
 }
 
-// Refusal returns the part of the API server's message that the first line of an invalid sample quotes. A first line
-// that quotes none is an error.
+// Refusal returns the part of the API server's message that the first line of an invalid sample quotes. It returns an
+// error if that line quotes none.
 func Refusal(file string) (string, error) {
 	content, err := os.ReadFile(file)
 	if err != nil {

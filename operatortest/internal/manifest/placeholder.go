@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Placeholder stands for the name of the trial's namespace in the texts that describe an operator, such as samples,
+// Placeholder stands for the name of the trial's namespace in the strings that describe an operator, such as samples,
 // prepared objects, values of fields, and patches. Spaces inside the braces make no difference.
 const Placeholder = "{{.Namespace}}"
 
@@ -86,7 +86,7 @@ func Explain(err error, object *unstructured.Unstructured) error {
 	return fmt.Errorf("%w (it contains %s as it is, because the only placeholder in an object is %s)", err, found, Placeholder)
 }
 
-// ExplainYAML adds a note to an error from reading YAML, if the YAML contains a text without quotes that begins with a
+// ExplainYAML adds a note to an error from reading YAML, if the YAML contains an unquoted string that begins with a
 // placeholder. Otherwise, it returns the error as it is.
 func ExplainYAML(err error, content []byte) error {
 	if err == nil || !unquoted.Match(content) {

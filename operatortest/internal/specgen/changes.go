@@ -24,7 +24,7 @@ func (s *Specs) ChangesOf(path string) []Candidate {
 	return candidates
 }
 
-// Change is a change of exactly one field.
+// Change is a change to exactly one field.
 type Change struct {
 	position
 	group group
@@ -47,7 +47,7 @@ type Candidate struct {
 // known.
 func (s *Specs) Other() map[string]any { return s.OtherThan(nil) }
 
-// OtherThan is like Other, but keeps the fields at some places. Fields and entries inside these may still change.
+// OtherThan is like Other, but keeps the fields at the given places. Fields and entries inside these may still change.
 func (s *Specs) OtherThan(places []string) map[string]any {
 	spec, _ := s.Build(s.Base, func(choice Choice) int {
 		if slices.Contains(places, choice.Place) {
@@ -70,7 +70,7 @@ func (s *Specs) Changes() (changes []Change, unknown []string) {
 	return changes, slices.Compact(unknown)
 }
 
-// changesBelow returns the changes to fields inside the field at outer, or of all fields if outer is empty.
+// changesBelow returns the changes to fields inside the field at outer, or to all fields if outer is empty.
 func (s *Specs) changesBelow(outer string, from map[string]any) (changes []Change, unknown []string) {
 	var choices []Choice
 	_, unknown = s.Build(from, func(choice Choice) int {
@@ -145,7 +145,7 @@ func (s *Specs) Rank(spec map[string]any, path string) int {
 // fieldsOf returns the names on a path below spec.
 func fieldsOf(path string) []string { return strings.Split(strings.TrimPrefix(path, "spec."), ".") }
 
-// shown formats a value for readers.
+// shown formats a value for display.
 func shown(value any) string {
 	if _, gone := value.(absent); gone {
 		return "nothing"

@@ -14,9 +14,9 @@ import (
 // NoNode is a label that no node has.
 const NoNode = "operatortest.example.com/no-such-node"
 
-// impossible contains values that no simulated cluster can satisfy, by the names of the fields. Fields with these names
-// mean the same in nearly all definitions. Each value is tried only where the schema has a field of that name and type,
-// which may be inside the schema of a container or a whole pod: some definitions embed these.
+// impossible contains values that no simulated cluster can satisfy, keyed by the names of the fields. Fields with these
+// names mean the same in nearly all definitions. Each value is tried only where the schema has a field of that name and
+// type, which may be inside the schema of a container or a whole pod: some definitions embed these.
 var impossible = map[string]any{
 	"image":        testcluster.UnpullableImage,
 	"nodeSelector": map[string]any{NoNode: "true"},
@@ -72,7 +72,8 @@ func (s *Specs) impossibleIn(at position, schema *apiextensionsv1.JSONSchemaProp
 	}
 }
 
-// fits reports whether a field can have a value, as far as the types tell. The API server has the last word.
+// fits reports whether a field can have a value, as far as one can tell from the types. The API server has the last
+// word.
 func fits(schema *apiextensionsv1.JSONSchemaProps, value any) bool {
 	fields, isObject := value.(map[string]any)
 	if !isObject {

@@ -126,7 +126,7 @@ func asJSON(values []any) ([]any, error) {
 	return result, utiljson.Unmarshal(content, &result)
 }
 
-// OneLine formats a value for readers, as JSON.
+// OneLine formats a value for display, as JSON.
 func OneLine(value any) string {
 	content, err := json.Marshal(value)
 	if err != nil {

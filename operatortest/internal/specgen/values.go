@@ -37,7 +37,7 @@ var formatted = map[string][]any{
 }
 
 // scalars returns values for a field without inner fields. It returns none if the schema doesn't say enough: for a
-// string with a pattern, or an object of any form, unless the field has an enum or a default.
+// string with a pattern, or a free-form object, unless the field has an enum or a default.
 func scalars(schema *apiextensionsv1.JSONSchemaProps, current any) []any {
 	var values []any
 	switch {
@@ -132,7 +132,8 @@ func asNumber(value float64) any {
 
 // texts returns no strings if the schema has a pattern, and strings of its format if that is in formatted. Otherwise it
 // returns the shortest string that isn't empty, one of the maximum length unless that is long, and a different one that
-// is a character longer than the first if the maximum allows. If only the empty string is allowed, texts returns that.
+// is a character longer than the first if the maximum allows it. If only the empty string is allowed, texts returns
+// that.
 func texts(schema *apiextensionsv1.JSONSchemaProps) []any {
 	if schema.Pattern != "" {
 		return nil

@@ -64,7 +64,7 @@ const (
 	removed group = "removed"
 )
 
-// walk traverses a spec along its schema, and lets a function choose each field's value.
+// walk traverses a spec, guided by its schema, and lets a function choose each field's value.
 type walk struct {
 	*Specs
 	// pick returns 0 to keep a field as it is, and i for its option i-1.

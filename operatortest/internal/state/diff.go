@@ -10,10 +10,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// contextLines is how many equal lines a difference shows around those that differ.
+// contextLines is the number of unchanged lines that a diff shows around the changed ones.
 const contextLines = 3
 
-// Diff shows in YAML what is expected (-) and what was found instead (+). It is empty if both are the same. A nil
+// Diff shows, in YAML, what is expected (-) and what was found instead (+). It is empty if both are the same. A nil
 // value has no lines.
 func Diff(wanted, found any) string {
 	if equality.Semantic.DeepEqual(wanted, found) {

@@ -19,7 +19,8 @@ var anyUID = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 type Normalizer struct {
 	// Resource is the kind whose status is compared: the operator doesn't write the status of objects of other kinds.
 	Resource schema.GroupVersionKind
-	// Further removes what else differs between the namespaces, such as random content. It is nil if nothing else does.
+	// Further removes whatever else differs between the namespaces, such as random content. It is nil if nothing else
+	// does.
 	Further func(*unstructured.Unstructured)
 }
 
@@ -51,7 +52,7 @@ func (n Normalizer) Normalize(object *unstructured.Unstructured, names *strings.
 	return name, content, err
 }
 
-// trialNamespace matches the name of a trial's namespace, which names of cluster-scoped objects contain. Source:
+// trialNamespace matches the name of a trial's namespace, which the names of cluster-scoped objects contain. Source:
 // testcluster's CreateNamespace.
 var trialNamespace = regexp.MustCompile(`spec-[a-z0-9]{5}`)
 

@@ -19,7 +19,7 @@ type Snapshot map[string]any
 // External is the key of what exists outside Kubernetes.
 const External = "outside Kubernetes"
 
-// Difference shows in YAML each object that differs: expected lines with -, and found lines with +. It is empty if
+// Difference shows each object that differs, in YAML: expected lines with -, and found lines with +. It is empty if
 // both states are the same.
 func (s Snapshot) Difference(wanted Snapshot) string {
 	var differing []string
@@ -37,7 +37,7 @@ func union(one, other Snapshot) Snapshot {
 	return all
 }
 
-// Add adds an object. It keeps objects apart that have the same name once they are normalised, as two objects with
+// Add adds an object. It distinguishes objects that have the same name once they are normalised, as two objects with
 // generated names may.
 func (s Snapshot) Add(name string, content any) {
 	key := name

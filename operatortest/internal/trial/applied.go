@@ -25,8 +25,8 @@ import (
 // description of the applied part follow.
 const applier = "someone-else"
 
-// Kstatus is a part of the behaviour "converges". Name it in Operator.LeftOut if another controller sets, on the
-// resource, conditions that kstatus interprets.
+// Kstatus is a part of the behaviour "converges". Name it in Operator.LeftOut if another controller writes conditions
+// that kstatus interprets to the resource's status.
 const Kstatus = "converges/kstatus"
 
 // Resync is a part of the behaviour "silent". Name it in Operator.LeftOut if the operator has no setting for resyncs.
@@ -54,11 +54,11 @@ type appliedParts struct {
 type appliedLeaf struct {
 	path  fieldpath.Path
 	value any
-	// added is the part that can be removed again: the outermost list entry that didn't exist before, or else the field.
+	// added is the part that can be removed: the outermost list entry that didn't exist before, or else the field.
 	added fieldpath.Path
 }
 
-// applyForeign adds to a child, by server-side apply, what others add to lists and maps that they share with the
+// applyForeign adds to a child, with server-side apply, what others add to lists and maps that they share with the
 // operator. The API server merges a list by the keys that its schema declares, if any.
 func (t *Trial) applyForeign(ctx context.Context, declared operatortest.Child, child *unstructured.Unstructured) error {
 	configurations := map[string]map[string]any{}
@@ -95,8 +95,8 @@ func (t *Trial) usuallyApplied(child *unstructured.Unstructured) map[string]any 
 	return nil
 }
 
-// appliedToPods returns a part that adds an annotation to a pod template, as "kubectl rollout restart" does, and a
-// variable to its first container, as "kubectl set env" does. It omits what Operator.LeftOut names.
+// appliedToPods returns a part that adds an annotation to a pod template, as "kubectl rollout restart" does, and an
+// environment variable to its first container, as "kubectl set env" does. It omits what Operator.LeftOut names.
 func (t *Trial) appliedToPods(child *unstructured.Unstructured, path ...string) map[string]any {
 	template := map[string]any{}
 	if !t.LeftOut(AppliedAnnotations) {
@@ -123,8 +123,8 @@ func nested(content map[string]any, path ...string) map[string]any {
 	return content
 }
 
-// apply applies a part of an object under a field manager, and remembers the fields that this added or changed. If
-// there are none, that is an error, unless one of the kit's own patches has removed from the object something that
+// apply applies a part of an object as a field manager, and remembers the fields that it added or changed by doing so.
+// If there are none, that is an error, unless one of the kit's own patches has removed from the object something that
 // others had applied.
 func (t *Trial) apply(ctx context.Context, object *unstructured.Unstructured, manager string, configuration map[string]any) error {
 	t.last = nil

@@ -47,7 +47,7 @@ func (t *Trial) Child(ctx context.Context, declared operatortest.Child, resource
 		child.GetKind(), name, resource.GetKind(), ownersOf(child))
 }
 
-// ownersOf formats a child's owner references for readers, as JSON.
+// ownersOf formats a child's owner references for display, as JSON.
 func ownersOf(child *unstructured.Unstructured) string {
 	references := child.GetOwnerReferences()
 	if len(references) == 0 {
@@ -56,7 +56,7 @@ func ownersOf(child *unstructured.Unstructured) string {
 	return specgen.OneLine(references)
 }
 
-// named returns an object with the kind and the name of a declared child, and without any content.
+// named returns an object with the kind and the name of a declared child, and no content.
 func (t *Trial) named(declared operatortest.Child, name string) *unstructured.Unstructured {
 	made := &unstructured.Unstructured{}
 	made.SetGroupVersionKind(declared.Kind)

@@ -31,7 +31,7 @@ func (t *Trial) Follow() (end func()) {
 }
 
 // versions returns the versions of the operator's resources and children seen since [Trial.Follow]. The caller must not
-// change them. The cluster's store may also contain kinds of other operators.
+// change them. The cluster's store may also contain other operators' kinds.
 func (t *Trial) versions() []version {
 	kinds := append(t.ChildKinds(), t.Sample.GroupVersionKind())
 	return slices.DeleteFunc(t.store.versions(t.Namespace), func(seen version) bool { return !slices.Contains(kinds, seen.GroupVersionKind()) })
@@ -51,8 +51,8 @@ func (t *Trial) FirstVersion(uid types.UID, matches func(*unstructured.Unstructu
 // state alone would not show that. Follow must have been called before the resource was created.
 //
 // CheckClaim takes the first version that makes this claim, and looks up what the API server stored at that moment: all
-// kinds share etcd's revisions, and a list can ask for an earlier one. The children of a new resource were no readier
-// at any earlier time, so a stale cache can't be the reason for a false claim.
+// kinds share etcd's revisions, and a list can ask for an earlier one. The children of a new resource were no closer to
+// being ready at any earlier time, so a stale cache can't be the reason for a false claim.
 func (t *Trial) CheckClaim(ctx context.Context, resource *unstructured.Unstructured) error {
 	claim := t.FirstVersion(resource.GetUID(), func(version *unstructured.Unstructured) bool { return t.Met(version) == nil })
 	if claim == nil {
@@ -98,9 +98,9 @@ func (t *Trial) heldThen(ctx context.Context, declared operatortest.Child, claim
 	return fmt.Errorf("there was no %s %s yet", declared.Kind.Kind, name)
 }
 
-// availableThen returns an error if a child should run pods, but its status calls none of them available and none of
-// them is ready. The operator decides how many are enough, and it may count the pods itself before the child's status
-// does.
+// availableThen returns an error if a child should run pods, but its status reports none of them as available and none
+// of them is ready. The operator decides how many are enough, and it may count the pods itself before the child's
+// status does.
 func (t *Trial) availableThen(ctx context.Context, child, claim *unstructured.Unstructured) error {
 	wanted, available, err := podsOf(child)
 	if err != nil || wanted == 0 || available > 0 {
@@ -128,8 +128,8 @@ func (t *Trial) availableThen(ctx context.Context, child, claim *unstructured.Un
 	return fmt.Errorf("%s %s existed, but had no ready pod, although it wants %d", child.GetKind(), child.GetName(), wanted)
 }
 
-// podsOf returns how many pods a child should run, and how many its status calls available or, for a StatefulSet, ready.
-// Both are zero for kinds other than Deployment and StatefulSet.
+// podsOf returns how many pods a child should run, and how many its status reports as available or, for a StatefulSet,
+// as ready. Both are zero for kinds other than Deployment and StatefulSet.
 func podsOf(child *unstructured.Unstructured) (wanted, available int32, err error) {
 	read := func(into any) error {
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(child.Object, into); err != nil {

@@ -63,9 +63,9 @@ func (runner *Runner) readFor(ctx context.Context, request traffic.Request) (*un
 // undeclared returns an error if operators left objects behind that are neither of their resource's kind nor of a
 // declared child's kind. No comparison of states would show that leak.
 //
-// The operators' requests show what they created. So undeclared can't blame the operators for an object that
-// Kubernetes created, and it lists objects only if the operators created some. An object that a child controls is no
-// leak, because the garbage collector deletes it after the child.
+// The operators' requests show what they created. So undeclared can't blame the operators for an object that Kubernetes
+// created, and it lists objects only if the operators created some. An object that a child controls is not a leak,
+// because the garbage collector deletes it after the child.
 func (t *Trial) undeclared(ctx context.Context) error {
 	made, err := t.MadeElse()
 	if err != nil {

@@ -120,8 +120,8 @@ func (t *Trial) Complete(ctx context.Context, resource *unstructured.Unstructure
 	return nil
 }
 
-// isSuspendedJob reports whether the child is a Job that is suspended. kstatus calls a Job InProgress while its status
-// has no startTime, and a Job that is created suspended gets none until it is resumed.
+// isSuspendedJob reports whether the child is a Job that is suspended. kstatus reports a Job as InProgress while its
+// status has no startTime, and a Job that is created suspended gets none until it is resumed.
 func isSuspendedJob(child *unstructured.Unstructured) bool {
 	suspended, _, _ := unstructured.NestedBool(child.Object, "spec", "suspend")
 	return suspended && child.GroupVersionKind().GroupKind() == schema.GroupKind{Group: "batch", Kind: "Job"}
@@ -227,7 +227,7 @@ func ConditionsOf(resource *unstructured.Unstructured) (map[string]metav1.Condit
 	return conditions, nil
 }
 
-// current returns an error unless kstatus calls the object Current. Deployment tools such as Flux use kstatus to
+// current returns an error unless kstatus reports the object as Current. Deployment tools such as Flux use kstatus to
 // determine whether an object is fully reconciled.
 func current(object *unstructured.Unstructured) error {
 	result, err := status.Compute(object)

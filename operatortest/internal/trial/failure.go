@@ -32,7 +32,7 @@ func Brief(err error) string {
 	return err.Error()
 }
 
-// Forbidden returns the requests of a failed trial that the API server answered with 403, each kind once, such as
+// Forbidden returns the requests of a failed trial that the API server answered with 403, without duplicates, such as
 // "list configmaps".
 func Forbidden(err error) []string {
 	failed, ok := errors.AsType[*failure](err)

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// History counts what has happened to the children in a trial: how often an object was created under each name, and
-// how often each field returned to an earlier value.
+// History counts what has happened to the children in a trial: how many times an object was created under each name,
+// and how many times each field returned to an earlier value.
 type History map[string]int
 
 // Lived is the History of one trial.
@@ -47,8 +47,8 @@ func times(n int) string {
 }
 
 // NoteHistory records what has happened to the children since [Trial.Follow], until the deletion of their resource
-// began: after that, it depends on timing whether the operator repairs once more what the garbage collector removes.
-// Other owners' objects don't count.
+// began: after that, whether the operator once more repairs what the garbage collector removes depends on timing. Other
+// owners' objects don't count.
 func (t *Trial) NoteHistory() error {
 	history := History{}
 	made, lives := map[types.UID]bool{}, map[types.UID]*life{}
@@ -121,8 +121,8 @@ func (t *Trial) isChild(object metav1.Object) bool {
 	return owner == nil || t.isResource(*owner)
 }
 
-// isResource reports whether an owner is of the sample's kind, in any version of the API: an operator may write another
-// version into owner references than users write into their resources.
+// isResource reports whether an owner is of the sample's kind, in any version of the API: the version that an operator
+// writes into owner references may differ from the one that users write into their resources.
 func (t *Trial) isResource(owner metav1.OwnerReference) bool {
 	return schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind() == t.Sample.GroupVersionKind().GroupKind()
 }

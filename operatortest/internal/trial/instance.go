@@ -24,7 +24,7 @@ type Instance struct {
 	// external means that the operator also calls a system outside Kubernetes. Its Tap doesn't see these calls.
 	external bool
 	// Stopped means that the operator may exit: the kit told it to stop or killed it, or a trial lets it exit on its own.
-	// terminated is when the operator was told to stop, counted from its Tap's creation; it is 0 if it wasn't.
+	// terminated is when the operator was told to stop, measured from its Tap's creation; it is 0 if it wasn't.
 	Stopped    bool
 	terminated time.Duration
 	// Done is closed when Run has returned or panicked; Err is the error that it returned, or describes the panic.

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// logLevel is the verbosity of the log that the kit searches. client-go logs the bodies of requests from level 8
-	// on.
+	// logLevel is the verbosity of the log that the kit searches. client-go logs the bodies of requests at level 8 and
+	// above.
 	logLevel = 5
 	// maxLog is the largest number of bytes that the kit keeps from the end of a log.
 	maxLog = 8 << 20

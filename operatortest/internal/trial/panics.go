@@ -33,7 +33,7 @@ var handled = &panicHandler{operators: map[string]*Instance{}}
 type panicHandler struct {
 	once sync.Once
 	mu   sync.Mutex
-	// operators holds the operators of the trials in progress, by the labels of their goroutines.
+	// operators holds the operators of the trials in progress, keyed by the labels of their goroutines.
 	operators map[string]*Instance
 	// runners counts the open Runners; reallyCrash is the value that apimachinery's ReallyCrash had before the first of
 	// them was opened.
@@ -162,7 +162,7 @@ var (
 	frameLine = regexp.MustCompile(`(?:\t|\\t)([^\s\\"]+\.go:\d+)`)
 )
 
-// ownLine returns the first source line in a Go stack, below the last call of panic if there is one, that is neither in
+// ownLine returns the first source line in a Go stack, below the last call to panic if there is one, that is neither in
 // Go's runtime nor in a module that the operator uses.
 func ownLine(stack string) string {
 	if calls := panicCall.FindAllStringIndex(stack, -1); calls != nil {

@@ -67,7 +67,7 @@ func (t *Trial) Touch(ctx context.Context, resource *unstructured.Unstructured) 
 
 // PatchForeign patches a child's fields that don't belong to the operator, and returns the patches with the namespace's
 // name replaced as in a snapshot. It fails if comparisons leave out everything that a patch changes, because none of
-// them would then notice if the operator removed it. PatchForeign also adds others' parts by server-side apply;
+// them would then notice if the operator removed it. PatchForeign also adds others' parts with server-side apply;
 // [Trial.State] checks that they stay.
 func (t *Trial) PatchForeign(ctx context.Context, declared operatortest.Child, child *unstructured.Unstructured) ([]string, error) {
 	patches := []string{ForeignPatch}

@@ -25,13 +25,13 @@ const (
 	// maxDoublings bounds the doubling. With that many doublings, a pause would have to last over half an hour, longer
 	// than a wait usually does.
 	maxDoublings = 10
-	// looksPerSecond is the usual number of looks in a second.
+	// looksPerSecond is the usual number of looks per second.
 	looksPerSecond = int(time.Second / testcluster.PollInterval)
 )
 
-// pause ends a wait for an operator that has done nothing for longer than Operator.MaxPause allows, while no one else had
-// anything left to do. Like Stillness, it counts looks, not time. One look in each second asks the API server, so a slow
-// API server makes the pause longer.
+// pause ends a wait for an operator that has done nothing for longer than Operator.MaxPause allows, while no one else
+// had anything left to do. Like Stillness, it counts looks, not time. One look per second asks the API server, so a
+// slow API server makes the pause longer.
 type pause struct {
 	trial *Trial
 	seen  activity
@@ -105,7 +105,7 @@ func (p *pause) limit() time.Duration {
 // seconds rounds a duration up to whole seconds.
 func seconds(duration time.Duration) int { return int((duration + time.Second - 1) / time.Second) }
 
-// explain returns the error of a wait that the pause has ended.
+// explain returns the error for a wait that the pause has ended.
 func (p *pause) explain(what string, last error) error {
 	return fmt.Errorf("expected %s\nfound, when the operator had made no request for %ds: %w\n"+
 		"the kit didn't wait any longer, because Operator.MaxPause is %s: raise Operator.MaxPause if the operator polls less often",
@@ -200,7 +200,7 @@ func (t *Trial) both() []*Trial {
 // patientKey marks a context in which no pause ends a wait.
 type patientKey struct{}
 
-// Patiently returns a context in which no pause ends a wait, for a time in which the operator may wait for something
+// Patiently returns a context in which no pause ends a wait, for periods in which the operator may wait for something
 // that the kit doesn't see.
 func Patiently(ctx context.Context) context.Context {
 	return context.WithValue(ctx, patientKey{}, true)

@@ -43,7 +43,7 @@ func (runner *Runner) grantAll(ctx context.Context) error {
 }
 
 // grant gives the operator's user the permissions of the ClusterRoles in a file. It keeps the file's Roles for
-// grantRoles. A file without any rule is an error.
+// grantRoles. It returns an error if the file contains no rules.
 func (runner *Runner) grant(ctx context.Context, file string) error {
 	objects, err := manifest.Read(file)
 	if err != nil {

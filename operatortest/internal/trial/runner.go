@@ -68,7 +68,7 @@ type Runner struct {
 	slots *semaphore.Weighted
 	// prepared lists the names of the objects that Operator.Prepare created in one of the trials.
 	prepared []string
-	// ends holds the final states of fresh resources, by their specs in JSON.
+	// ends holds the final states of fresh resources, keyed by their specs in JSON.
 	ends map[string]*end
 
 	// specsOnce guards the result of reading the definition of the sample's kind, and drafts, the namespace in which
@@ -77,7 +77,7 @@ type Runner struct {
 	knownSpecs *specgen.Specs
 	specsErr   error
 	drafts     string
-	// lives contains the experiments of Once, by their names.
+	// lives contains the experiments of Once, keyed by name.
 	lives sync.Map
 	// OnlyTrial is the ID of the one trial to run. If it is empty, all trials run.
 	OnlyTrial string
@@ -193,7 +193,7 @@ func (runner *Runner) WaitAllEnded(ctx context.Context) error {
 	return nil
 }
 
-// ChildKinds returns the kinds of all declared children, each once.
+// ChildKinds returns the kinds of all declared children, without duplicates.
 func (runner *Runner) ChildKinds() []schema.GroupVersionKind {
 	var kinds []schema.GroupVersionKind
 	for _, child := range runner.Operator.Children {
@@ -205,7 +205,7 @@ func (runner *Runner) ChildKinds() []schema.GroupVersionKind {
 }
 
 // Resource returns a new resource like the sample, but with the given spec unless that is nil. Unless the resource is
-// cluster-scoped, its namespace is the placeholder: a child's name may derive from the namespace.
+// cluster-scoped, its namespace is the placeholder: a child's name may be derived from the namespace.
 func (runner *Runner) Resource(spec map[string]any) *unstructured.Unstructured {
 	made := runner.Sample.DeepCopy()
 	made.SetNamespace(manifest.Placeholder)

@@ -20,13 +20,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// minSecret is how many bytes a value must have to be searched for: shorter ones could appear by chance.
+// minSecret is the minimum number of bytes that a value must have to be searched for: shorter ones could appear by
+// chance.
 const minSecret = 8
 
 // secretKind is the kind of Kubernetes' own Secrets.
 var secretKind = corev1.SchemeGroupVersion.WithKind("Secret")
 
-// notSecret lists keys, in well-known types of Secrets, whose values everyone may read.
+// notSecret lists keys, in well-known types of Secrets, whose values anyone may read.
 var notSecret = []string{"ca.crt", "tls.crt", corev1.ServiceAccountNamespaceKey}
 
 // lastApplied is the annotation in which kubectl apply stores a whole object, inside that object.
@@ -93,7 +94,7 @@ func (w *secretWatch) give(content any) {
 	w.given = append(w.given, string(text))
 }
 
-// needles returns the forms in which values may appear in texts, each with a description. It skips values whose keys
+// needles returns the forms in which values may appear in a string, each with a description. It skips values whose keys
 // are left out, and values that a user wrote into an object.
 func (w *secretWatch) needles(leftOut func(key string) bool) map[string]string {
 	w.mu.Lock()
@@ -161,10 +162,10 @@ func (t *Trial) disclosures(ctx context.Context) error {
 	return nil
 }
 
-// readable returns the texts that must contain no value of a Secret: the operators' logs, the Events in the trial's
+// readable returns the strings that must contain no value of a Secret: the operators' logs, the Events in the trial's
 // namespace and those that clusterEvents returns, the resources, all objects of the children's kinds, and those of
 // every other kind of which the operators created an object. It leaves out the objects in Trial.Foreign, such as those
-// that Prepare created. Of a Secret, only the labels and annotations count.
+// that Prepare created. For a Secret, only the labels and annotations count.
 func (t *Trial) readable(ctx context.Context) (map[string]string, error) {
 	texts := map[string]string{}
 	for i, operator := range t.instances {
@@ -229,8 +230,8 @@ func published(object *unstructured.Unstructured) any {
 	return map[string]any{"labels": fmt.Sprint(object.GetLabels()), "annotations": fmt.Sprint(annotations)}
 }
 
-// leavesOf returns all keys and strings in an object, one on each line. It doesn't encode them as JSON: that would
-// quote a second time what is already quoted within a string, so that no needle would match it.
+// leavesOf returns all keys and strings in an object, one per line. It doesn't encode them as JSON: that would quote a
+// second time what is already quoted within a string, so that no needle would match it.
 func leavesOf(content any) string {
 	switch content := content.(type) {
 	case string:

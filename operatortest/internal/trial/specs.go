@@ -68,7 +68,7 @@ func (runner *Runner) readSpecs(ctx context.Context) (*specgen.Specs, error) {
 
 // OtherSpec returns a spec that the API server accepts as a change to the sample. The spec differs from the sample's in
 // every field that may change and for which another value is known or, if the API server refuses that, in one of these
-// fields. If there are none, it is the sample's own spec. OtherSpec returns the same spec at every call.
+// fields. If there are none, it is the sample's own spec. OtherSpec returns the same spec on every call.
 func (runner *Runner) OtherSpec(ctx context.Context) (map[string]any, error) {
 	known, err := runner.Specs(ctx)
 	if err != nil {

@@ -27,7 +27,7 @@ const watchTimeout = int64(6 * time.Hour / time.Second)
 type store struct {
 	cluster *testcluster.Cluster
 	client  dynamic.Interface
-	// ctx ends when the last user has closed the store.
+	// ctx is cancelled when the last user closes the store.
 	ctx    context.Context
 	cancel context.CancelFunc
 	// users is guarded by stores.mu.
@@ -92,7 +92,7 @@ func enterStore(ctx context.Context, cluster *testcluster.Cluster) (*store, erro
 	return opened, nil
 }
 
-// close ends the watches unless someone else uses the store.
+// close ends the watches unless someone else is using the store.
 func (s *store) close() {
 	stores.mu.Lock()
 	defer stores.mu.Unlock()
@@ -184,7 +184,7 @@ func (s *store) follow(namespace string) {
 	s.followed[namespace] = []version{}
 }
 
-// unfollow ends the recording for a namespace, and deletes the versions recorded so far.
+// unfollow stops recording a namespace, and deletes the versions recorded so far.
 func (s *store) unfollow(namespace string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -26,7 +26,7 @@ type Trial struct {
 	// Cluster is the Runner's, with a client that records what the trial writes.
 	Cluster recordedCluster
 	// began is when the trial began. acts lists the writes that Cluster.Admin has recorded. actsMu guards acts and changes
-	// of instances.
+	// to instances.
 	began     time.Time
 	actsMu    sync.Mutex
 	acts      []report.Entry
@@ -37,7 +37,7 @@ type Trial struct {
 	id string
 	// Foreign holds the UIDs of objects that the kit knows to be the work of others, not of the operator.
 	Foreign map[types.UID]bool
-	// applied is what others have added to children, by the children's UIDs.
+	// applied is what others have added to children, keyed by the children's UIDs.
 	applied map[types.UID]appliedParts
 	// prepared names the unmeetable specs for which Unmeetable.Prepare has been called.
 	prepared map[string]bool
@@ -92,7 +92,7 @@ func (runner *Runner) Try(ctx context.Context, name string, experiment func(cont
 	tried := runner.newTrial(id(behaviourOf(ctx), name), namespace.Name)
 	tried.began = began
 	defer func() {
-		// A failure proves nothing if the context has ended: another trial has failed, or no one is waiting any more.
+		// A failure proves nothing if the context is done: another trial has failed, or no one is waiting any more.
 		if !tried.Void && (err == nil || ctx.Err() == nil) {
 			runner.record(ctx, name, tried, err)
 		}
@@ -180,7 +180,7 @@ func (t *Trial) empty(namespace *corev1.Namespace) error {
 	var errs []error
 	ctx, cancel := context.WithTimeout(context.Background(), testcluster.NamespaceTimeout)
 	defer cancel()
-	// The operator may also put finalizers on objects of a child's kind that it uses but hasn't made, such as a Secret.
+	// The operator may also put finalizers on objects of a child's kind that it uses but didn't create, such as a Secret.
 	for _, kind := range append(t.ChildKinds(), t.Sample.GroupVersionKind()) {
 		objects, err := t.List(ctx, kind)
 		errs = append(errs, err)

@@ -27,7 +27,7 @@ type Usage struct {
 }
 
 // processLooks is how many times an operator's processes are measured. The lowest figure counts, because many programs
-// start others for a moment. The pauses between the measurements add up to almost a second.
+// briefly start others. The pauses between the measurements add up to almost a second.
 const processLooks = int(time.Second / testcluster.PollInterval)
 
 // IsProcess reports whether the operator runs as processes of its own.

@@ -15,13 +15,13 @@ import (
 	"example.com/operator-workshop/operatortest/traffic"
 )
 
-// Quiet is how long an operator must have made no request, or in some waits no write, before it counts as done.
+// Quiet is how long an operator must go without a request, or in some waits without a write, before it counts as done.
 const Quiet = 400 * time.Millisecond
 
 // Stillness finds out, over repeated checks, whether an operator is done. It counts checks, not time: on a busy machine
 // the operator is slow, and so are the checks.
 type Stillness struct {
-	// Quiet is how long there must be no request. If it is zero, the constant Quiet applies.
+	// Quiet is how long the operator must go without a request. If it is zero, the constant Quiet applies.
 	Quiet           time.Duration
 	requests, looks int
 }
@@ -94,7 +94,7 @@ func IsUnusable(err error) bool { return errors.As(err, &unusable{}) }
 
 // Eventually waits until the condition holds. If it doesn't hold in time, Eventually returns the condition's last
 // error. It stops before Operator.Timeout if the operator pauses for longer than Operator.MaxPause allows while
-// Kubernetes' own controllers have nothing left to do. A panic, an error of BeforeLook or an error marked by Unusable
+// Kubernetes' own controllers have nothing left to do. A panic, an error from BeforeLook or an error marked by Unusable
 // also ends the wait. For conditions that don't depend on the operator alone, use Within.
 func (t *Trial) Eventually(ctx context.Context, what string, condition func(context.Context) error) error {
 	return t.wait(ctx, t.Operator.Timeout, what, condition, t.newPause(ctx))
@@ -145,9 +145,9 @@ func (t *Trial) wait(ctx context.Context, limit time.Duration, what string, cond
 	return fmt.Errorf("expected %s\nfound, after %s at most: %w", what, limit, last)
 }
 
-// Await is like Eventually, for a condition that only reads, and reads only the trial's resources and children and what
-// exists in Operator.External. It checks the condition against the Runner's store at first, and then whenever a
-// resource or child has changed or, if there is an Operator.External, at every poll. The store may be out of date, so
+// Await is like Eventually, but for a condition that only reads, and reads only the trial's resources and children and
+// what exists in Operator.External. It checks the condition against the Runner's store at first, and then whenever a
+// resource or child has changed or, if there is an Operator.External, on every poll. The store may be out of date, so
 // success counts only if the API server confirms it. If Operator.MaxPause is set, Await also asks the API server every
 // second while the operator does nothing.
 func (t *Trial) Await(ctx context.Context, what string, condition func(context.Context) error) error {
