@@ -182,7 +182,7 @@ type RunOptions struct {
 
 // WebhookServer is where an operator serves its webhooks.
 type WebhookServer struct {
-	// Port is a free port of 127.0.0.1.
+	// Port is a free port on 127.0.0.1.
 	Port int
 	// CertDir is a folder with a certificate for that address: tls.crt and tls.key.
 	CertDir string
@@ -252,7 +252,7 @@ type Unmeetable struct {
 	Prepare func(ctx context.Context, writer client.Client, namespace string) error
 }
 
-// External is a system outside Kubernetes, such as a cloud's emulator.
+// External is a system outside Kubernetes, such as a cloud emulator.
 type External interface {
 	// Snapshot describes what exists there for the resources of a namespace; it is
 	// empty if nothing does. It leaves out what differs between two resources with the same spec.

@@ -24,7 +24,7 @@ const schemaName = "schema"
 type Options struct {
 	// Only lists the names of the behaviours to try. If it is empty, all are tried.
 	Only []string
-	// Trial is the ID of the one trial to run, from a report, whatever Only lists. If Trial is empty, all trials of the
+	// Trial is the ID of the one trial to run, from a report, regardless of Only. If Trial is empty, all trials of the
 	// selected behaviours run.
 	Trial string
 	// Progress is called with the result of each selected behaviour, in the order of Names. It may be nil.

@@ -112,7 +112,7 @@ func (s *staleSetup) cases() []staleCase {
 	return cases
 }
 
-// staleTrial is a trial whose operator can be kept from seeing what happens.
+// staleTrial is a trial whose operator can be kept from seeing what is happening.
 type staleTrial struct {
 	*trial.Trial
 	*staleSetup

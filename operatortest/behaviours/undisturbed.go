@@ -62,9 +62,9 @@ func playUndisturbed(ctx context.Context, runner *trial.Runner, change map[strin
 	return &undisturbedLife{lifecycle: life, writes: recorder.seen}, err
 }
 
-// changeInPlace returns a spec that keeps the children's names, and that the operator carries out if nothing
-// interferes. If it finds none, it returns one that the operator doesn't carry out, so the behaviour that uses the spec
-// fails. The result is nil if no spec is known that keeps the names.
+// changeInPlace returns a spec that keeps the children's names, and that the operator fulfils if nothing interferes. If
+// it finds none, it returns one that the operator doesn't fulfil, so the behaviour that uses the spec fails. The result
+// is nil if no spec is known that keeps the names.
 func changeInPlace(ctx context.Context, runner *trial.Runner) (map[string]any, error) {
 	found, err := runner.Once("change in place", func() (any, error) {
 		first, err := runner.OtherSpecInPlace(ctx)

@@ -37,11 +37,11 @@ type File struct {
 	// In this object and in those of Samples, InvalidSamples and Prepare, in the strings in Values, in all patches, and in
 	// each child's Applied, {{.Namespace}} stands for the name of the trial's namespace.
 	Sample string `json:"sample"`
-	// Webhooks are files and folders with the operator's webhook configurations, as controller-gen writes them. During
-	// the trials, the kit runs one more operator, which serves the webhooks on port {{.WebhookPort}} of 127.0.0.1, with
-	// the certificate in {{.CertDir}}. That operator also converts objects whose definitions name a conversion webhook,
-	// even if Webhooks is empty, as long as Command or Env contains {{.WebhookPort}}. It sees only a namespace of its own,
-	// in which there is nothing to reconcile. If its webhooks look up other objects, make the command start it without
+	// Webhooks are files and folders with the operator's webhook configurations, as controller-gen writes them. During the
+	// trials, the kit runs one more operator, which serves the webhooks at 127.0.0.1:{{.WebhookPort}}, with the
+	// certificate in {{.CertDir}}. That operator also converts objects whose definitions name a conversion webhook, even
+	// if Webhooks is empty, as long as Command or Env contains {{.WebhookPort}}. It sees only a namespace of its own, in
+	// which there is nothing to reconcile. If its webhooks look up other objects, make the command start it without
 	// controllers where {{.WebhooksOnly}} is true: it may then read all namespaces.
 	Webhooks []string `json:"webhooks,omitempty"`
 	// Roles are files with Roles and ClusterRoles, or folders with such files. The operator runs with these permissions and no

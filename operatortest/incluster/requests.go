@@ -22,7 +22,7 @@ const requestTimeout = 30 * time.Second
 // forwarding matches the line in which kubectl prints the local address from which it forwards.
 var forwarding = regexp.MustCompile(`^Forwarding from (127\.0\.0\.1:[0-9]+) `)
 
-// Forward makes kubectl forward a free port of this machine to a port of a pod or Service, and calls the function with
+// Forward makes kubectl forward a free port on this machine to a port of a pod or Service, and calls the function with
 // the local address. Each call starts a new kubectl, because kubectl stops forwarding when the other side cuts a
 // connection.
 func Forward(ctx context.Context, namespace, target, port string, use func(ctx context.Context, address string) error) error {

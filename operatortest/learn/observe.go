@@ -122,7 +122,7 @@ func findChildren(ctx context.Context, t *trial.Trial) (children []*unstructured
 	return children, gone, nil
 }
 
-// missing returns the names under which more objects were created than still exist, without duplicates.
+// missing returns, without duplicates, the names under which more objects were created than still exist.
 func missing(created []string, objects []*unstructured.Unstructured) []string {
 	left := slices.Clone(created)
 	for _, object := range objects {

@@ -31,6 +31,6 @@
 // The process runs in a process group of its own, together with everything that it starts. When the kit stops the
 // operator, the group gets SIGTERM, as a pod's containers do, and is killed if it is still running after
 // [Command.Grace]. When the kit kills the operator (the context's cause is traffic.ErrKilled), the group gets SIGKILL
-// immediately. If the operator exits by itself, the programs that it has started are killed. If the test process is
+// immediately. If the operator exits on its own, the programs that it has started are killed. If the test process is
 // killed, a watchdog kills the group, too.
 package process

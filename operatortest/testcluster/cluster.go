@@ -7,12 +7,12 @@
 //
 // The programs come from the folder that KUBEBUILDER_ASSETS names. If that isn't set, they come from bin/ in the root
 // of the workshop's repository or, outside a checkout of it, from the folder that package controlplane/assets fills.
-// They listen on free ports of 127.0.0.1, keep their files in one temporary folder, and run until [Cluster.Stop]. If
+// They listen on free ports at 127.0.0.1, keep their files in one temporary folder, and run until [Cluster.Stop]. If
 // the test process is killed, a watchdog ends them. With [ScratchVariable], later processes may share them, and Stop
 // leaves them running.
 //
 // A pod becomes ready as soon as it is bound to a node, whatever its image, unless it has [UnpullableImage] or
-// [UnpullableAnnotation]. A Job's pod then succeeds at once. [Cluster.Stages] adds rules for pods that must behave
+// [UnpullableAnnotation]. A Job's pod then succeeds immediately. [Cluster.Stages] adds rules for pods that must behave
 // differently.
 //
 // The custom resource definitions in [Cluster.CRDs] are installed before the controller manager starts, so that its

@@ -46,7 +46,7 @@ func storedKind(definition *apiextensionsv1.CustomResourceDefinition) schema.Gro
 }
 
 // RemoveOnStop records an object that Stop must remove from an existing cluster. On any other cluster, it does nothing,
-// because such a cluster is removed as a whole in the end. Trials may call RemoveOnStop concurrently.
+// because such a cluster is removed as a whole at the end. Trials may call RemoveOnStop concurrently.
 func (c *Cluster) RemoveOnStop(object client.Object) {
 	if c.Existing {
 		c.mu.Lock()

@@ -25,7 +25,7 @@ const NamespaceTimeout = 30 * time.Second
 // After the spec, the custom resources in the namespace are deleted, and the spec fails if one of them doesn't
 // disappear, for example because of a finalizer that is never removed. On an existing cluster the namespace is deleted,
 // too. Kubernetes starts to empty a deleted namespace only after 5 seconds, so the spec doesn't wait for that;
-// [Cluster.Stop] does, once for all namespaces. Any other cluster is removed as a whole in the end: emptying a
+// [Cluster.Stop] does, once for all namespaces. Any other cluster is removed as a whole at the end: emptying a
 // namespace would cost the API server more than most specs do.
 func (c *Cluster) Namespace(ctx context.Context) string {
 	ginkgo.GinkgoHelper()

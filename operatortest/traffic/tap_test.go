@@ -311,7 +311,7 @@ func TestConcurrentRequests(t *testing.T) {
 	clients := newClient(g, tap, server.config)
 	inRule := 0
 	tap.SetRule(func(Request) Action {
-		inRule++ // without a lock: calls of a rule never overlap
+		inRule++ // without a lock: calls to a rule never overlap
 		return Action{}
 	})
 	var group sync.WaitGroup

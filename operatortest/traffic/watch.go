@@ -294,7 +294,7 @@ func describe(raw json.RawMessage) (apiwatch.EventType, string) {
 }
 
 // decode returns an event's type and the metadata that identifies its object. The metadata is nil for bookmarks, for
-// errors, and for events that can't be read. If the watch was asked for Tables, as by kubectl get --watch, the object is
+// errors, and for events that can't be read. If the client asked for Tables, as kubectl get --watch does, the object is
 // in the only row of the event's Table.
 func decode(raw json.RawMessage) (apiwatch.EventType, *metav1.PartialObjectMetadata) {
 	var event struct {
@@ -317,7 +317,7 @@ func decode(raw json.RawMessage) (apiwatch.EventType, *metav1.PartialObjectMetad
 	return event.Type, &rows[0].Object
 }
 
-// tableKind is the kind in which the API server sends objects to clients that print them as a table.
+// tableKind is the kind that the API server uses to send objects to clients that print them as a table.
 var tableKind = schema.GroupKind{Group: metav1.GroupName, Kind: "Table"}
 
 func retype(raw json.RawMessage, kind apiwatch.EventType) json.RawMessage {

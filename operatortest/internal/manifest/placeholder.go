@@ -68,7 +68,7 @@ func mapValue(value any, change func(string) string) any {
 }
 
 // Explain adds a note to the error with which the API server refused an object, if the object still contains something
-// that looks like a placeholder. Otherwise, it returns the error as it is.
+// that looks like a placeholder. Otherwise, it returns the error unchanged.
 func Explain(err error, object *unstructured.Unstructured) error {
 	if err == nil {
 		return nil
@@ -87,7 +87,7 @@ func Explain(err error, object *unstructured.Unstructured) error {
 }
 
 // ExplainYAML adds a note to an error from reading YAML, if the YAML contains an unquoted string that begins with a
-// placeholder. Otherwise, it returns the error as it is.
+// placeholder. Otherwise, it returns the error unchanged.
 func ExplainYAML(err error, content []byte) error {
 	if err == nil || !unquoted.Match(content) {
 		return err

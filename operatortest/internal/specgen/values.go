@@ -66,7 +66,7 @@ func decoded(content apiextensionsv1.JSON) []any {
 	return []any{value}
 }
 
-// distinct keeps the first of equal values.
+// distinct removes duplicates: it keeps the first of each set of equal values.
 func distinct(values []any) []any {
 	var result []any
 	for _, value := range values {

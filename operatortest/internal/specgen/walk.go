@@ -67,14 +67,14 @@ const (
 // walk traverses a spec, guided by its schema, and lets a function choose each field's value.
 type walk struct {
 	*Specs
-	// pick returns 0 to keep a field as it is, and i for its option i-1.
+	// pick returns 0 to leave a field unchanged, and i for its option i-1.
 	pick func(Choice) int
 	// unknown lists the paths of the fields for which no value other than the current one is known.
 	unknown []string
 }
 
-// Build derives another spec from a spec, according to the choices of a function. It also returns the paths of the
-// fields for which no value other than the current one is known.
+// Build derives one spec from another, with the choices made by a function. It also returns the paths of the fields for
+// which no value other than the current one is known.
 func (s *Specs) Build(from map[string]any, pick func(Choice) int) (spec map[string]any, unknown []string) {
 	walk := &walk{Specs: s, pick: pick}
 	made, _ := walk.node(position{"spec", "spec"}, s.schema, runtime.DeepCopyJSON(from), true).(map[string]any)

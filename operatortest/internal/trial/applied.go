@@ -25,8 +25,8 @@ import (
 // description of the applied part follow.
 const applier = "someone-else"
 
-// Kstatus is a part of the behaviour "converges". Name it in Operator.LeftOut if another controller writes conditions
-// that kstatus interprets to the resource's status.
+// Kstatus is a part of the behaviour "converges". Name it in Operator.LeftOut if another controller sets any of the
+// resource's conditions that kstatus interprets.
 const Kstatus = "converges/kstatus"
 
 // Resync is a part of the behaviour "silent". Name it in Operator.LeftOut if the operator has no setting for resyncs.

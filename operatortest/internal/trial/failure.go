@@ -32,8 +32,8 @@ func Brief(err error) string {
 	return err.Error()
 }
 
-// Forbidden returns the requests of a failed trial that the API server answered with 403, without duplicates, such as
-// "list configmaps".
+// Forbidden returns the kinds of requests, such as "list configmaps", that the API server answered with 403 in a failed
+// trial.
 func Forbidden(err error) []string {
 	failed, ok := errors.AsType[*failure](err)
 	if !ok {

@@ -81,7 +81,7 @@ func (t *Trial) FailPulls(ctx context.Context) (Held, error) {
 }
 
 // markPods makes the API server add a key with the value "true" to a map of every new pod in the trial's namespace. It
-// returns once that has taken effect. Even if it fails, it also returns the function that undoes this.
+// returns once that has taken effect. Even if it fails, it returns the function that undoes this.
 func (t *Trial) markPods(ctx context.Context, path, key string, marked func(*corev1.Pod) bool) (unmark func(context.Context) error, err error) {
 	t.last = nil
 	policy := &admissionregistrationv1.MutatingAdmissionPolicy{

@@ -14,7 +14,7 @@ import (
 )
 
 // A panic is an error in every trial, because it means that some work, such as a reconcile, was aborted. How the kit
-// finds a panic:
+// detects a panic:
 //
 //   - controller-runtime recovers it, and calls apimachinery's handlers;
 //   - client-go calls the same handlers and panics again, which would end all trials; see catchPanics;

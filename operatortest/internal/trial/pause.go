@@ -25,7 +25,7 @@ const (
 	// maxDoublings bounds the doubling. With that many doublings, a pause would have to last over half an hour, longer
 	// than a wait usually does.
 	maxDoublings = 10
-	// looksPerSecond is the usual number of looks per second.
+	// looksPerSecond is the number of looks in one second if none of them is delayed.
 	looksPerSecond = int(time.Second / testcluster.PollInterval)
 )
 
@@ -43,7 +43,7 @@ type pause struct {
 // activity changes whenever something happens in a trial.
 type activity struct {
 	requests, events, instances, stopped, version int
-	// busy means that an operator is starting, is waiting for a reply, or can't see what happens.
+	// busy means that an operator is starting, is waiting for a reply, or can't see what is happening.
 	busy bool
 }
 

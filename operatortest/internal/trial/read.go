@@ -111,7 +111,7 @@ func (t *Trial) Get(ctx context.Context, object *unstructured.Unstructured) erro
 	return nil
 }
 
-// get is like Get, but returns the error as it is. The object must have a kind and a name and, unless it is
+// get is like Get, but returns the error unchanged. The object must have a kind and a name and, unless it is
 // cluster-scoped, a namespace.
 func (t *Trial) get(ctx context.Context, object *unstructured.Unstructured) error {
 	key, kind := client.ObjectKeyFromObject(object), object.GroupVersionKind()

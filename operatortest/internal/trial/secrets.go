@@ -113,7 +113,7 @@ func (w *secretWatch) needles(leftOut func(key string) bool) map[string]string {
 	return needles
 }
 
-// formsOf returns a value as it is, as quoted by Go and in JSON, in base64 as in a Secret's JSON, and as a list of
+// formsOf returns a value unchanged, as quoted by Go and in JSON, in base64 as in a Secret's JSON, and as a list of
 // numbers: with spaces, as Go prints a byte slice (for instance when a whole Secret is logged), and with commas, as in
 // a JSON array.
 func formsOf(value string) []string {
