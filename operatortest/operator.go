@@ -145,8 +145,8 @@ type Operator struct {
 	// not changed, and Kubernetes' own controllers have nothing left to do for them.
 	//
 	// MaxPause need not include delays that grow after failures: the kit allows two seconds after a failed request of the
-	// operator, twice as long after each further one, and always at least four times the longest gap so far between two of
-	// its requests.
+	// operator, twice as long after each subsequent one, and always at least four times the longest gap so far between two
+	// of its requests.
 	MaxPause time.Duration
 	// Parallel is how many trials may run at the same time. If it is zero, the environment variable
 	// OPERATORTEST_PARALLEL applies, or else there may be 12, whatever the number of cores, because trials mostly wait. A
@@ -196,8 +196,8 @@ type WebhookServer struct {
 type LeaderElection struct {
 	// Namespace is the Lease's namespace; Identity is this candidate's name in the Lease.
 	Namespace, Identity string
-	// LeaseDuration is how long others wait for a silent leader, RenewDeadline is how long a leader tries to renew
-	// the Lease before it gives up, and RetryPeriod is the pause between two tries.
+	// LeaseDuration is how long others wait for a silent leader, RenewDeadline is how long a leader tries to renew the
+	// Lease before it gives up, and RetryPeriod is the pause between tries.
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 }
 

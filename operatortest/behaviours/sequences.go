@@ -22,7 +22,7 @@ import (
 const (
 	// sequences is the number of sequences to draw; stepsPerSequence is the maximum number of specs that each visits.
 	sequences, stepsPerSequence = 8, 4
-	// drawnSpecs is how many specs are drawn for the sequences, besides the sample's.
+	// drawnSpecs is the number of specs to draw for the sequences, besides the sample's.
 	drawnSpecs = 5
 )
 

@@ -54,7 +54,7 @@ type traveller struct {
 	*trial.Trial
 	operator *trial.Instance
 	resource *unstructured.Unstructured
-	// revision is the resource version with which the past ends. It is empty if there is no such past.
+	// revision is the resource version at which the past ends. It is empty if there is no such past.
 	revision string
 }
 

@@ -23,7 +23,7 @@ import (
 // scenarioTimeout bounds each wait for an operator.
 const scenarioTimeout = time.Minute
 
-// version returns a version of the shell example. The versions differ in the pause between two rounds, in seconds.
+// version returns a version of the shell example. The versions differ in the pause between rounds, in seconds.
 func version(t *testing.T, pause string) operatortest.Operator {
 	t.Helper()
 	g := NewWithT(t)

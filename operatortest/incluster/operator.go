@@ -61,7 +61,7 @@ type Child struct {
 type Drift struct {
 	// Patch is a JSON merge patch, and Field is the JSONPath, in braces, of a field that it changes.
 	Patch, Field string
-	// Renewed means that the operator gives the field a new value, and not the old one.
+	// Renewed means that the operator gives the field a new value instead of restoring the old one.
 	Renewed bool
 }
 

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// shownLines is how many of the last lines of the operator's output an error shows; shownBytes limits their total
-	// length.
+	// shownLines is the number of lines from the end of the operator's output that an error shows; shownBytes limits their
+	// total length.
 	shownLines = 10
 	shownBytes = 8 << 10
 	// terminatedStatus is the exit status with which a shell or a virtual machine reports that SIGTERM ended the program.

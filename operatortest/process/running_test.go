@@ -30,7 +30,7 @@ func tail() string {
 func TestRun(t *testing.T) {
 	tests := map[string]struct {
 		grace time.Duration
-		// end is the cause with which the context ends. It is nil for an operator that exits on its own.
+		// end is the cause of the context's cancellation. It is nil for an operator that exits on its own.
 		end error
 		// want is the error. It is empty if there must be none.
 		want string

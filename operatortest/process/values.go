@@ -30,8 +30,8 @@ type Values struct {
 	LeaderElection bool
 	// LeaseNamespace is the Lease's namespace; Identity is this candidate's name in the Lease.
 	LeaseNamespace, Identity string
-	// LeaseDuration is how long others wait for a silent leader, RenewDeadline is how long a leader tries to renew
-	// the Lease before it gives up, and RetryPeriod is the pause between two tries.
+	// LeaseDuration is how long others wait for a silent leader, RenewDeadline is how long a leader tries to renew the
+	// Lease before it gives up, and RetryPeriod is the pause between tries.
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 	// WebhookPort is the port on 127.0.0.1 on which to serve webhooks; CertDir is the folder with tls.crt and tls.key for
 	// it. They are 0 and empty if the operator has no webhooks to serve.

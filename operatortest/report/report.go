@@ -79,7 +79,7 @@ type Trial struct {
 	Result Result `json:"result"`
 	// Seconds is how long the trial took, not counting the time that it waited for its turn.
 	Seconds float64 `json:"seconds"`
-	// Requests is how many requests the trial's operators made; Writes is how many of these were writes.
+	// Requests is the number of requests that the trial's operators made; Writes is the number of writes among them.
 	Requests int `json:"requests"`
 	Writes   int `json:"writes"`
 	// Remark says why the trial was not tried. For any other trial, it is a note, for example about what the trial could

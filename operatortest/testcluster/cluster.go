@@ -175,7 +175,7 @@ func (c *Cluster) Kubectl(ctx context.Context, args ...string) (string, error) {
 	return string(output), nil
 }
 
-// connect sets the fields with which tests reach the API server.
+// connect sets the fields that tests use to reach the API server.
 func (c *Cluster) connect(config *rest.Config, kubeconfig string) error {
 	kinds := runtime.NewScheme()
 	if err := errors.Join(scheme.AddToScheme(kinds), apiextensionsv1.AddToScheme(kinds)); err != nil {

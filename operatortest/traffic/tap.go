@@ -83,7 +83,7 @@ type Tap struct {
 	// watches are the open watches; holds keep back their events.
 	watches map[*watch]struct{}
 	holds   map[*hold]struct{}
-	// cut is how many open watches CutWatches has broken.
+	// cut is the number of open watches that CutWatches has broken.
 	cut int
 
 	eventsMu sync.Mutex
@@ -162,10 +162,10 @@ func (t *Tap) Requests() []Request {
 
 // Activity summarises what an operator has done so far.
 type Activity struct {
-	// Requests is how many requests it has made, and InFlight how many of them have not ended. A watch counts as ended when
-	// its reply begins or, if it begins with all objects, when the last of these has arrived.
+	// Requests is the number of requests that it has made, and InFlight is the number of those that have not ended. A
+	// watch counts as ended when its reply begins or, if it begins with all objects, when the last of these has arrived.
 	Requests, InFlight int
-	// Events is how many watch events have reached the operator, not counting bookmarks and errors.
+	// Events is the number of watch events that have reached the operator, not counting bookmarks and errors.
 	Events int
 	// Failures counts the operator's reasons to wait longer before its next try: watches that have broken or that the API
 	// server has ended, and failed requests except reads of an object that doesn't exist. A call to CutWatches counts

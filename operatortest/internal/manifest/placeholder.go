@@ -67,7 +67,7 @@ func mapValue(value any, change func(string) string) any {
 	return value
 }
 
-// Explain adds a note to the error with which the API server refused an object, if the object still contains something
+// Explain adds a note to the API server's error about an object that it refused, if the object still contains something
 // that looks like a placeholder. Otherwise, it returns the error unchanged.
 func Explain(err error, object *unstructured.Unstructured) error {
 	if err == nil {

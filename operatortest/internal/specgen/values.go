@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// near is how many steps a bound may be from the current value and still be tried: an object with a million pods
-	// would show nothing more.
+	// near is the maximum number of steps between the current value and a bound that is tried: an object with a million
+	// pods would show nothing more.
 	near = 100
 	// longString is the highest maximum length of a string that is tried: many names in Kubernetes may be that long.
 	longString = 63

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// ParallelTrials is how many of an operator's trials may run in parallel, across all behaviours, unless
+// ParallelTrials is the maximum number of an operator's trials that run in parallel, across all behaviours, unless
 // Operator.Parallel or OPERATORTEST_PARALLEL gives another number. Trials mostly wait for the cluster, so there may be
 // more of them than cores. Trials whose results others wait for don't count.
 const ParallelTrials = 12

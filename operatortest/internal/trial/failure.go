@@ -10,7 +10,7 @@ import (
 	"example.com/operator-workshop/operatortest/traffic"
 )
 
-// logLines is how many of each operator's last requests a failure shows.
+// logLines is the number of each operator's last requests that a failure shows.
 const logLines = 30
 
 // failure is the error of a trial, with the requests and the last log lines of its operators.

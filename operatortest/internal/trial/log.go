@@ -20,7 +20,7 @@ const (
 	logLevel = 5
 	// maxLog is the largest number of bytes that the kit keeps from the end of a log.
 	maxLog = 8 << 20
-	// lastLines is how many of a log's last lines a failure shows; lastBytes limits their total length.
+	// lastLines is the number of a log's last lines that a failure shows; lastBytes limits their total length.
 	lastLines = 10
 	lastBytes = 8 << 10
 )

@@ -15,8 +15,8 @@ import (
 	"example.com/operator-workshop/operatortest/testcluster"
 )
 
-// preparer is the client with which Operator.Prepare creates the objects to which the sample refers, and
-// Unmeetable.Prepare creates those that keep the operator from meeting a spec. It records that they are not the
+// preparer is the client that Operator.Prepare uses to create the objects to which the sample refers, and
+// Unmeetable.Prepare to create those that keep the operator from meeting a spec. It records that they are not the
 // operator's work. One of them may be another custom resource that the operator reconciles.
 type preparer struct {
 	client.Client

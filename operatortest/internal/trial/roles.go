@@ -109,7 +109,7 @@ func (runner *Runner) Exceeds(request traffic.Request) bool {
 	return request.Confined && !slices.ContainsFunc(runner.Rules, func(rule rule) bool { return rule.Cluster && rule.allows(request) })
 }
 
-// config returns the configuration with which an operator connects as a user.
+// config returns the configuration that an operator uses to connect as a user.
 func (runner *Runner) config(user string) *rest.Config {
 	config := rest.CopyConfig(runner.Cluster.Config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:authenticated"}}

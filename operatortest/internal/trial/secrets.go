@@ -40,7 +40,7 @@ type secretWatch struct {
 	mu sync.Mutex
 	// values maps each value to a description of its place: a key, and the name of a Secret.
 	values map[string]string
-	// given is what users wrote into objects, as JSON. It is not secret.
+	// given is what users wrote to objects, as JSON. It is not secret.
 	given []string
 }
 
@@ -164,7 +164,7 @@ func (t *Trial) disclosures(ctx context.Context) error {
 
 // readable returns the strings that must contain no value of a Secret: the operators' logs, the Events in the trial's
 // namespace and those that clusterEvents returns, the resources, all objects of the children's kinds, and those of
-// every other kind of which the operators created an object. It leaves out the objects in Trial.Foreign, such as those
+// every other kind that the operators created objects of. It leaves out the objects in Trial.Foreign, such as those
 // that Prepare created. For a Secret, only the labels and annotations count.
 func (t *Trial) readable(ctx context.Context) (map[string]string, error) {
 	texts := map[string]string{}

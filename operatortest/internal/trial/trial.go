@@ -45,8 +45,8 @@ type Trial struct {
 	// that existed when their resources were deleted.
 	retained map[retained]bool
 	kept     []kept
-	// labelled lists the cluster-scoped resources of which the operators see only the objects that trialLabel assigns to
-	// the trial.
+	// labelled lists the cluster-scoped resources whose objects the operators see only if trialLabel assigns them to the
+	// trial.
 	labelled []schema.GroupResource
 	// clusterWide lists the cluster-scoped objects that Operator.Prepare or an Unmeetable's Prepare created.
 	clusterWide []client.Object

@@ -13,7 +13,7 @@ import (
 
 // Usage is what an operator is using at one moment.
 type Usage struct {
-	// Goroutines counts the goroutines by the function with which each began; Stacks contains one stack for each of these
+	// Goroutines counts the goroutines by the function in which each started; Stacks contains one stack for each of these
 	// functions.
 	Goroutines map[string]int
 	Stacks     map[string]string
@@ -26,8 +26,8 @@ type Usage struct {
 	Processes procgroup.Usage
 }
 
-// processLooks is how many times an operator's processes are measured. The lowest figure counts, because many programs
-// briefly start others. The pauses between the measurements add up to almost a second.
+// processLooks is the number of times that an operator's processes are measured. The lowest figure counts, because many
+// programs briefly start others. The pauses between the measurements add up to almost a second.
 const processLooks = int(time.Second / testcluster.PollInterval)
 
 // IsProcess reports whether the operator runs as processes of its own.
@@ -85,7 +85,7 @@ func isConnection(stack string) bool {
 	return strings.Contains(stack, ").readLoop+") || strings.Contains(stack, ").writeLoop+")
 }
 
-// entryOf returns the function with which a goroutine began: the last one in its stack.
+// entryOf returns the function in which a goroutine started: the last one in its stack.
 func entryOf(stack string) string {
 	lines := strings.Split(strings.TrimSpace(stack), "\n")
 	fields := strings.Fields(lines[len(lines)-1])
