@@ -21,7 +21,7 @@
 //
 // Every object in a YAML file of [Operator.Samples] must be accepted under strict field validation, where an unknown or
 // duplicate field is an error. In every file of [Operator.InvalidSamples], the last object must be refused, and the
-// objects before it must be accepted. The file's first line quotes a part of the API server's message, so the spec fails
+// objects before it must be accepted. The file's first line quotes part of the API server's message, so the spec fails
 // if the object is refused for a different reason than the file's author intended:
 //
 //	# refused: number in body should be less than or equal to 10

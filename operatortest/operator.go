@@ -18,7 +18,7 @@ type Operator struct {
 	// Samples is a folder with objects that the API server must accept.
 	Samples string
 	// InvalidSamples is a folder with files whose last object the API server must refuse. It must accept the objects
-	// before that one. The first line of each file gives the reason: "# refused: " and a part of the API server's message.
+	// before that one. The first line of each file gives the reason: "# refused: " and part of the API server's message.
 	InvalidSamples string
 
 	// Run runs the operator against the API server of the configuration, until the context ends and the work in

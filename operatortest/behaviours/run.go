@@ -62,7 +62,7 @@ func (o Options) Check() error {
 	return nil
 }
 
-// reword replaces Go names in a part of the report with the user's names for them.
+// reword replaces Go names in part of the report with the user's names for them.
 func (o Options) reword(behaviour *report.Behaviour) {
 	if o.Words == nil {
 		return

@@ -18,7 +18,7 @@ import (
 
 // An operator relies on its caches, which can always lag behind. The cases cover three ways in which this can mislead
 // the operator:
-//   - an intermediate state: the operator has done a part of its work, and does not see that yet;
+//   - an intermediate state: the operator has done part of its work, and does not see that yet;
 //   - a stale state: someone has changed an object, and the operator still sees the old version;
 //   - an unobserved state: something came and went, and the operator sees only what followed.
 //

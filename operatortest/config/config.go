@@ -28,7 +28,7 @@ type File struct {
 	// CRDs are files and folders with the operator's CustomResourceDefinitions.
 	CRDs []string `json:"crds"`
 	// Samples is a folder with objects that the API server must accept. InvalidSamples is a folder with files whose last
-	// object it must refuse; the first line of each file gives the reason: "# refused: " and a part of the message.
+	// object it must refuse; the first line of each file gives the reason: "# refused: " and part of the message.
 	Samples        string `json:"samples,omitempty"`
 	InvalidSamples string `json:"invalidSamples,omitempty"`
 	// Sample is the file with the resource on which the behaviours are tried. The operator must be able to fulfil the
@@ -44,8 +44,8 @@ type File struct {
 	// which there is nothing to reconcile. If its webhooks look up other objects, make the command start it without
 	// controllers where {{.WebhooksOnly}} is true: it may then read all namespaces.
 	Webhooks []string `json:"webhooks,omitempty"`
-	// Roles are files with Roles and ClusterRoles, or folders with such files. The operator runs with these permissions and no
-	// others. Without Roles, it may do everything, and the "least-privilege" behaviour is left out.
+	// Roles are files with Roles and ClusterRoles, or folders with such files. The operator runs with these permissions
+	// and no others. Without Roles, it may do anything, and the "least-privilege" behaviour is left out.
 	Roles []string `json:"roles,omitempty"`
 
 	// Confine is for an operator that watches all namespaces and can't be restricted to one: the kit redirects the

@@ -1,6 +1,6 @@
 // Package incluster tests an operator as a cluster runs it: in pods, from an
 // image, with only the permissions of its own roles. Package behaviours runs the
-// operator beside the tests, where it can be delayed and killed at each of its
+// operator alongside the tests, where it can be delayed and killed at each of its
 // writes; the specs of package incluster see it only from outside.
 //
 // A suite describes the deployed operator as an [Operator], and puts the shared

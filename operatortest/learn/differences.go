@@ -64,7 +64,7 @@ func differences(one, other any, pointer string) []string {
 	return found
 }
 
-// escape writes a name as a part of a JSON pointer.
+// escape writes a name as part of a JSON pointer.
 var escape = strings.NewReplacer("~", "~0", "/", "~1")
 
 func union(one, other map[string]any) map[string]any {

@@ -28,7 +28,7 @@ type child struct {
 	above bool
 }
 
-// source is a field of a resource: its CEL expression, and its value, which may be a part of a child's name.
+// source is a field of a resource: its CEL expression, and its value, which may be part of a child's name.
 type source struct{ expression, value string }
 
 // sourcesOf returns the fields of a resource from which an operator may build names: the resource's name, the strings
@@ -77,8 +77,8 @@ func expressionsFor(name string, sources []source) []string {
 	return append(append(exact, affixed...), strconv.Quote(name))
 }
 
-// apart reports whether a part of a name is separated from the rest by dashes or dots. Without this check, a short
-// value, such as "a", would be found in most names.
+// apart reports whether part of a name is separated from the rest by dashes or dots. Without this check, a short value,
+// such as "a", would be found in most names.
 func apart(before, after string) bool {
 	return (before == "" || strings.HasSuffix(before, "-") || strings.HasSuffix(before, ".")) &&
 		(after == "" || strings.HasPrefix(after, "-") || strings.HasPrefix(after, "."))

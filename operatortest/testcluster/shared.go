@@ -81,7 +81,7 @@ func (c *Cluster) startShared(ctx context.Context, folder string, options contro
 	return manifests.Install(ctx, plane) // an earlier test may have changed a definition
 }
 
-// fingerprint identifies what a control plane is started with. It is short, because it becomes a part of the paths of
+// fingerprint identifies what a control plane is started with. It is short, because it becomes part of the paths of
 // etcd's files, and these paths are long anyway.
 func fingerprint(options controlplane.Options, manifests *install.Manifests) (string, error) {
 	sum := sha256.New()

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// refusedPrefix starts the first line of an invalid sample; the rest of the line is a part of the message to expect.
+// refusedPrefix starts the first line of an invalid sample; the rest of the line is part of the message to expect.
 const refusedPrefix = "# refused:"
 
 // kustomization is the file that describes a folder to kustomize. It is not an object.

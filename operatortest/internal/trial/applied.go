@@ -123,8 +123,8 @@ func nested(content map[string]any, path ...string) map[string]any {
 	return content
 }
 
-// apply applies a part of an object as a field manager, and remembers the fields that it added or changed by doing so.
-// If there are none, that is an error, unless one of the kit's own patches has removed from the object something that
+// apply applies part of an object as a field manager, and remembers the fields that it added or changed by doing so. If
+// there are none, that is an error, unless one of the kit's own patches has removed from the object something that
 // others had applied.
 func (t *Trial) apply(ctx context.Context, object *unstructured.Unstructured, manager string, configuration map[string]any) error {
 	t.last = nil
@@ -200,7 +200,7 @@ func (t *Trial) forgetApplied(before *unstructured.Unstructured, patch string) e
 	return nil
 }
 
-// Reapply applies again what others applied to a child, if one of the kit's own patches has removed a part of it.
+// Reapply applies again what others applied to a child, if one of the kit's own patches has removed part of it.
 func (t *Trial) Reapply(ctx context.Context, declared operatortest.Child, child *unstructured.Unstructured) error {
 	if !t.applied[child.GetUID()].isPartial {
 		return nil
