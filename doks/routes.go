@@ -11,7 +11,7 @@ const (
 	deleteCluster = "delete cluster"
 )
 
-// route is one call of the API.
+// route is one of the calls that the API offers.
 type route struct {
 	method string
 	// pattern is the path below basePath; a part in braces is a variable.

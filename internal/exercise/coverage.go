@@ -75,7 +75,7 @@ func testsIn(file *ast.File) (found []suiteTest) {
 	return found
 }
 
-// specsIn returns the specs that a call of Ginkgo's Describe, It or a similar function declares. A table counts as one
+// specsIn returns the specs that a call to Ginkgo's Describe, It or a similar function declares. A table counts as one
 // spec.
 func specsIn(node ast.Node, container string) (found []suiteTest) {
 	call, is := node.(*ast.CallExpr)

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// reconcileTimeout bounds one call of Reconcile.
+// reconcileTimeout bounds a single call to Reconcile.
 const reconcileTimeout = 15 * time.Second
 
 // errNameTaken means that the ConfigMap exists, and that this Greeting doesn't control it.

@@ -65,7 +65,7 @@ func TestConflictIsRetriedWithBackoffAndCounted(t *testing.T) {
 	g.Expect(countErrors(g, "lasting-conflict")).To(BeNumerically(">=", 4), "each failure must be counted, because alerts use this metric")
 }
 
-// countErrors returns how many calls of a controller's Reconcile have failed, according to controller-runtime's metric.
+// countErrors returns how many calls to a controller's Reconcile have failed, according to controller-runtime's metric.
 func countErrors(g Gomega, name string) float64 {
 	families, err := metrics.Registry.Gather()
 	g.Expect(err).NotTo(HaveOccurred())
