@@ -35,14 +35,14 @@ const (
 	flushTimeout = 2 * time.Second
 )
 
-// eventBackoff is long enough for an event to survive a brief failure of the API server. After the last try, the event
-// is dropped.
+// eventBackoff is long enough for an event to survive a brief failure of the API server. After the last attempt, the
+// event is dropped.
 var eventBackoff = wait.Backoff{Steps: 4, Duration: 50 * time.Millisecond, Factor: 3}
 
 var _ events.EventRecorder = (*Recorder)(nil)
 
 // Recorder emits Events without making reconciles wait for the API server: one goroutine writes them in order. It
-// needs the RBAC verbs create and patch for Events of the group events.k8s.io. It implements [events.EventRecorder].
+// needs the RBAC verbs create and patch for Events in the group events.k8s.io. It implements [events.EventRecorder].
 //
 // client-go's broadcaster writes each event in a goroutine that the program can't
 // wait for, and tries only once if the API server answers with an error. The
@@ -102,7 +102,7 @@ func StartRecorder(ctx context.Context, client typedeventsv1.EventsV1Interface, 
 	return r, nil
 }
 
-// Eventf queues an event for the writer, and cuts the note off after maxNote bytes. If the queue is full, or an
+// Eventf queues an event for the writer, and truncates the note to maxNote bytes. If the queue is full, or an
 // object's kind is not in the scheme, Eventf drops the event, and logs that. It must not be called after Stop.
 func (r *Recorder) Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any) {
 	event, err := r.newEvent(regarding, related)
@@ -186,7 +186,7 @@ func (r *Recorder) createOrCount(ctx context.Context, event *eventsv1.Event) err
 	return nil
 }
 
-// Stop waits until the queued events are written, for flushTimeout at most, and ends the writer.
+// Stop waits until the queued events are written, for at most flushTimeout, and ends the writer.
 func (r *Recorder) Stop() {
 	close(r.queue)
 	timeout := time.AfterFunc(flushTimeout, r.abort)

@@ -44,7 +44,7 @@ func TestRecorderCountsRepetitions(t *testing.T) {
 func TestRecorderHandlesErrors(t *testing.T) {
 	internal := apierrors.NewInternalError(errors.New("etcd"))
 	tests := map[string]struct {
-		// fail returns the error of a request that is not carried out; lose returns the error of a request whose reply
+		// fail returns the error for a request that is not carried out; lose returns the error for a request whose reply
 		// is lost. Requests are numbered from 1.
 		fail, lose func(verb string, request int) error
 		// want is the count of each stored Event.

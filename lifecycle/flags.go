@@ -13,8 +13,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Flags are the settings of the command line that don't belong to a run's [Options]: those of the connection to the
-// API server, and whether to print the version.
+// Flags are the command-line settings that don't belong to a run's [Options]: those for the connection to the API
+// server, and whether to print the version.
 type Flags struct {
 	// Kubeconfig is the file that names the cluster; see RESTConfig.
 	Kubeconfig string

@@ -90,7 +90,7 @@ func TestRESTConfig(t *testing.T) {
 	NewWithT(t).Expect(os.WriteFile(file, []byte(content), 0o600)).To(Succeed())
 	tests := map[string]struct {
 		flag, variable string
-		// wantErr is a part of the error. It is "" if there must be no error.
+		// wantErr is part of the error. It is "" if there must be no error.
 		wantErr string
 	}{
 		"the flag overrides the variable":   {flag: file, variable: "missing"},

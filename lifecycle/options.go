@@ -31,8 +31,8 @@ type LeaderElection struct {
 	Enabled bool
 	// Namespace is the namespace of the Lease.
 	Namespace string
-	// Identity is this replica's name in the Lease. No two replicas may have the same. If it is empty, a unique name is
-	// generated.
+	// Identity is this replica's name in the Lease. No two replicas may have the same name. If it is empty, a unique one
+	// is generated.
 	Identity string
 	// LeaseDuration is how long the other replicas wait for a silent leader, in whole seconds.
 	LeaseDuration time.Duration

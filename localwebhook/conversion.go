@@ -57,7 +57,7 @@ func (l *Local) takeConversion(crd *apiextensionsv1.CustomResourceDefinition) er
 	return nil
 }
 
-// restoreConversion undoes takeConversion. A conversion that someone else has written since stays.
+// restoreConversion undoes takeConversion. If someone else has changed the conversion since, it stays as it is.
 func (l *Local) restoreConversion(crd *apiextensionsv1.CustomResourceDefinition) error {
 	last, err := readReplacement(crd)
 	if err != nil || last == nil || !equality.Semantic.DeepEqual(last.Written, l.conversion()) {

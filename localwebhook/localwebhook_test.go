@@ -88,7 +88,7 @@ func TestAKilledProcessLeavesItsConversionToTheNext(t *testing.T) {
 		ClientConfig: &apiextensionsv1.WebhookClientConfig{URL: new("https://127.0.0.1:1/convert")}, ConversionReviewVersions: []string{"v1"},
 	}}
 	tests := map[string]struct {
-		// killed is how many processes have been killed, one after the other.
+		// killed is how many processes have been killed, one after another.
 		killed int
 		// meanwhile changes the CRD before the last process starts.
 		meanwhile func(*apiextensionsv1.CustomResourceDefinition)

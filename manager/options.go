@@ -30,7 +30,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 )
 
-// Options are the settings that the command line can change. [Default] returns sensible ones.
+// Options are the settings that command-line flags can change. [Default] returns sensible ones.
 type Options struct {
 	// Namespaces are the namespaces to watch. If there are none, all namespaces are watched.
 	Namespaces []string

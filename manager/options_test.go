@@ -15,7 +15,7 @@ func TestFlags(t *testing.T) {
 	tests := map[string]struct {
 		args []string
 		want func(*manager.Options)
-		// wantErr is a part of the error. It is "" if there must be none.
+		// wantErr is part of the error. It is "" if there must be none.
 		wantErr string
 	}{
 		"no flags give the defaults": {want: func(*manager.Options) {}},

@@ -102,7 +102,7 @@ func TestGetConfig(t *testing.T) {
 	tests := map[string]struct {
 		args       []string
 		kubeconfig string
-		// want is the address, and wantErr is a part of the error.
+		// want is the address, and wantErr is part of the error.
 		want, wantErr string
 	}{
 		"neither a flag nor a variable nor a pod": {wantErr: "no cluster: give --kubeconfig, set KUBECONFIG, or run in a pod"},

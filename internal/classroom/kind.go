@@ -149,7 +149,7 @@ func (k *kind) exportKubeconfig(ctx context.Context) error {
 
 func (k *kind) create(ctx context.Context) error {
 	if k.options.Port != 0 {
-		// It doesn't matter whether this user may listen on the port, because the container engine listens there.
+		// It doesn't matter whether this user may listen on the port, because it is the container engine that listens.
 		if err := controlplane.CheckPort(k.options.Port); errors.Is(err, controlplane.ErrPortTaken) {
 			return fmt.Errorf("%w with PORT=, or leave PORT out for a free one", err)
 		}

@@ -24,7 +24,7 @@ import (
 )
 
 // The fake docker and kind keep their state in files under $FAKE: the cluster's containers, docker's images, and the kind
-// commands that were run. A file named hang makes every kind command except delete wait after its work.
+// commands that were run. A file named hang makes every kind command except delete wait once its work is done.
 const (
 	fakeDocker = `#!/bin/sh
 if [ -f "$FAKE/down" ]; then cat "$FAKE/down" >&2; exit 1; fi
@@ -60,7 +60,7 @@ type kindBench struct {
 	server fakeServer
 }
 
-// fakeServer responds like an API server whose first two readiness checks fail.
+// fakeServer behaves like an API server whose first two readiness checks fail.
 type fakeServer struct{ asked atomic.Int32 }
 
 func (s *fakeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -19,7 +19,7 @@ import (
 const lockLimit = 10 * time.Minute
 
 // lock keeps other commands from changing what the file protects, such as a cluster, until unlock is called. It waits
-// for limit at most. Before it waits, it prints which command it waits for.
+// for at most limit. Before it waits, it prints which command it is waiting for.
 func lock(ctx context.Context, path string, out io.Writer, limit time.Duration) (unlock func(), err error) {
 	if err := private.MakeDir(filepath.Dir(path)); err != nil {
 		return nil, err

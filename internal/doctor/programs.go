@@ -82,8 +82,8 @@ func checkTool(ctx context.Context, name, needed, version string, pattern *regex
 	return check
 }
 
-// atLeast reports whether a dotted version number is the needed one or higher. It ignores text after a number, such as
-// "rc1".
+// atLeast reports whether a dotted version number is the required one or higher. It ignores text after a number, such
+// as "rc1".
 func atLeast(found, needed string) bool {
 	have, want := strings.Split(found, "."), strings.Split(needed, ".")
 	for i := range want {

@@ -21,8 +21,8 @@ import (
 const (
 	// specsLimit bounds the specs of a stage, which take a few minutes.
 	specsLimit = 30 * time.Minute
-	// ownGrace and currentGrace are how long the specs may clean up after Ctrl-C: ownGrace in a cluster made for the
-	// test, which is removed anyway unless Keep is true, and currentGrace in the learner's own.
+	// ownGrace and currentGrace are how long the specs may take to clean up after Ctrl-C: ownGrace in a cluster made
+	// for the test, which is removed anyway unless Keep is true, and currentGrace in the learner's own.
 	ownGrace     = 10 * time.Second
 	currentGrace = 5 * time.Minute
 )

@@ -51,7 +51,7 @@ func TestBreaksCoverTheBehaviours(t *testing.T) {
 }
 
 // behaviourName matches the line that names a behaviour. This package does not import the test kit, because compiling the
-// kit takes long.
+// kit takes a long time.
 var behaviourName = regexp.MustCompile(`(?m)^\tname:\s+"([a-z-]+)",$`)
 
 func behavioursOf(t *testing.T, root string) []string {

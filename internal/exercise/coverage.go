@@ -138,8 +138,8 @@ func (c Check) selects(test suiteTest) (bool, error) {
 	return false, nil
 }
 
-// unmatched returns the alternatives of the check's pattern that match nothing that ran. The pattern is Specs if the
-// outcome is that of specs, and Run otherwise.
+// unmatched returns the alternatives of the check's pattern that match nothing that ran. The pattern is Specs if
+// specs ran, and Run otherwise.
 func (c Check) unmatched(found outcome) ([]string, error) {
 	pattern := c.Run
 	if found.reported {

@@ -136,7 +136,7 @@ func (c *Copy) runTests(ctx context.Context, binary, pkg string, args []string) 
 func Environment() []string { return append([]string{"GOGC=1600", "GOMEMLIMIT=1GiB"}, os.Environ()...) }
 
 // unoptimized makes the go command compile the copy's packages without optimizations. That is faster, and the stack of a
-// hang then has the right lines, even in an empty loop.
+// hang then shows the right lines, even in an empty loop.
 const unoptimized = "-gcflags=./...=-N -l"
 
 // compile builds a package's test binary, or returns the compiler's messages if the package does not compile. Go does

@@ -65,7 +65,7 @@ func TestTheFingerprintChangesWithItsInputs(t *testing.T) {
 	}
 }
 
-// TestVerifyRepeatsOnlyStepsWhoseInputsChanged changes the inputs of the toy's steps one after the other.
+// TestVerifyRepeatsOnlyStepsWhoseInputsChanged changes the inputs of the toy's steps one after another.
 func TestVerifyRepeatsOnlyStepsWhoseInputsChanged(t *testing.T) {
 	t.Setenv(repo.CacheVariable, t.TempDir())
 	root := newToy(t).Root

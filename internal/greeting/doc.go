@@ -1,4 +1,5 @@
-// Package greeting is the small operator that chapter 7 tests. For each Greeting, it keeps a ConfigMap with a text:
+// Package greeting is the small operator that chapter 7 tests. For each Greeting, it keeps a ConfigMap with a line of
+// text:
 //
 //	apiVersion: hello.example.com/v1
 //	kind: Greeting

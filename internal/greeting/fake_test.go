@@ -35,7 +35,7 @@ func newGreeting(namespace string) *Greeting {
 	}
 }
 
-// newFake returns a builder of clients that keep the objects in memory, without a server.
+// newFake returns a builder for clients that keep the objects in memory, without a server.
 func newFake(objects ...client.Object) *fake.ClientBuilder {
 	return fake.NewClientBuilder().WithScheme(newScheme()).WithStatusSubresource(&Greeting{}).WithObjects(objects...)
 }

@@ -65,7 +65,7 @@ func TestAPIServerChecksGreetings(t *testing.T) {
 	g.Expect(c.Update(t.Context(), greeting)).To(MatchError(apierrors.IsInvalid, "IsInvalid"))
 }
 
-// TestWhatEnvtestLacks asks the same questions on two control planes.
+// TestWhatEnvtestLacks asks two control planes the same questions.
 func TestWhatEnvtestLacks(t *testing.T) {
 	planes := map[string]struct {
 		start   func(*testing.T) client.Client

@@ -44,7 +44,7 @@ type GreetingStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// Greeting is a text for one person.
+// Greeting greets one person.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 type Greeting struct {

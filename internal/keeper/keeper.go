@@ -1,6 +1,6 @@
 // Package keeper keeps the control plane of the exercises' checks running from one check to the next.
 //
-// A check that needs a control plane spends several seconds on starting it. So a background process, the keeper,
+// A check that needs a control plane spends several seconds starting it. So a background process, the keeper,
 // outlives the check, and owns the folder in which the check left its control plane. It removes both when no check has
 // used them for a while. If the keeper is killed, the folder's watchdog does that; see [controlplane.Scratch].
 package keeper
@@ -32,11 +32,11 @@ const (
 	usedFile = "checks.lock"
 	// keeperFile is locked by the keeper. It contains the keeper's process ID and the path of its folder.
 	keeperFile = "checks.keeper"
-	// interval is the longest time between two of the keeper's looks at usedFile.
+	// interval is the longest time between two of the keeper's checks of usedFile.
 	interval = time.Second
-	// poll is the interval between two tries to get a lock. limit bounds the wait until a keeper has ended.
+	// poll is the interval between two attempts to get a lock. limit bounds the wait until a keeper has ended.
 	poll, limit = 20 * time.Millisecond, 10 * time.Second
-	// lookTime is how long to try to lock usedFile. A keeper that only looks at the file locks it for a much shorter time.
+	// lookTime is how long to try to lock usedFile. A keeper that only checks the file locks it much more briefly.
 	lookTime = time.Second
 )
 

@@ -16,7 +16,7 @@ import (
 // idleVariable is the environment variable that makes this test binary a keeper, and says how long the keeper waits.
 const idleVariable = "KEEPER_IDLE"
 
-// long is a time that no test reaches.
+// long is a time limit that no test reaches.
 const long = time.Minute
 
 func TestMain(m *testing.M) {

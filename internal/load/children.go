@@ -20,7 +20,7 @@ import (
 const (
 	// removeTimeout bounds the wait until deleted objects and everything that they own are gone.
 	removeTimeout = 10 * time.Minute
-	// removeInterval is the time between two checks of whether the objects are gone.
+	// removeInterval is how often to check whether the objects are gone.
 	removeInterval = time.Second
 	// revisionAnnotations is the prefix of the annotations that the Deployment controller puts on Deployments.
 	revisionAnnotations = "deployment.kubernetes.io/"

@@ -24,7 +24,7 @@ const (
 
 // load is a number of objects that several writers create at the same time.
 type load struct {
-	// sets are the objects. One writer creates all objects of a set, one after the other.
+	// sets are the objects. One writer creates all objects of a set, one after another.
 	sets [][]*unstructured.Unstructured
 	// unmet says why an object has not converged, or returns "" if it has.
 	unmet func(*unstructured.Unstructured) string
@@ -188,7 +188,7 @@ func (c *convergence) latencies() []time.Duration {
 	return latencies
 }
 
-// notCurrent says why an object is not Current by kstatus, or returns "" if it is.
+// notCurrent says why an object is not Current according to kstatus, or returns "" if it is.
 func notCurrent(object *unstructured.Unstructured) string {
 	result, err := status.Compute(object)
 	if err != nil {

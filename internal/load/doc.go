@@ -30,14 +30,15 @@
 //
 // # What is measured
 //
-//	converge  ten writers create the resources; each has converged when it is Current by kstatus
-//	          and its condition Ready or Available is True, as seen in one watch
+//	converge  ten writers create the resources; each has converged when it is Current according
+//	          to kstatus and its condition Ready or Available is True, as seen in one watch
 //	settle    the measurement waits, for at most half a minute, until no request has come for some seconds
 //	idle      nothing happens but resyncs
 //	restart   the program is stopped and started again, and the measurement waits as in the phase settle
 //	baseline  the resources are deleted and the program is stopped; then, twice, ten writers create the
-//	          children, the measurement waits until each is Current by kstatus, and they are deleted
-//	last      the program is started again, and the resources are created and converge as at first
+//	          children, the measurement waits until each is Current according to kstatus, and they
+//	          are deleted
+//	last      the program is started again, and the resources are created and converge as they did the first time
 //
 // # The baseline
 //
@@ -56,7 +57,7 @@
 // all count as the operator's cost. A control plane that has run for a while is not as fast as
 // a new one. So the time is measured four times, in the order operator, baseline, baseline,
 // operator, and the ratio is that of the means. Each measurement but the first begins when all
-// objects of the previous one are gone, pods included, and the control plane has rested for some seconds.
+// objects of the previous one are gone, including pods, and the control plane has rested for some seconds.
 //
 // A request belongs to the phase in which it reached the API server. Peak memory
 // is that of the first process up to the end of the idle phase.

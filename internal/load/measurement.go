@@ -21,7 +21,7 @@ const (
 	calmTimeout = 30 * time.Second
 )
 
-// Measurement says what to measure of one stage's controller, and how.
+// Measurement says what to measure about one stage's controller, and how.
 type Measurement struct {
 	// Stage is the stage's folder.
 	Stage string

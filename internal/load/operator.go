@@ -24,7 +24,7 @@ const (
 	startTimeout = 30 * time.Second
 	// stopTimeout bounds how long the controller may take to exit after SIGTERM.
 	stopTimeout = 30 * time.Second
-	// pollInterval is the time between two checks of a wait. Each check reads a local file or the clock.
+	// pollInterval is the time between two checks during a wait. Each check reads a local file or the clock.
 	pollInterval = 50 * time.Millisecond
 	// shownLines is how many lines of the controller's log an error shows.
 	shownLines = 5

@@ -1,6 +1,7 @@
-// Package pages checks Markdown pages: that links within the repository lead somewhere, that words are spelt right, and
-// that no phrase belittles readers or makes them read a sentence twice. It also looks for these phrases in the comments
-// of Go files and in the text of the exercises. It ignores the code blocks of pages, and all code between backquotes.
+// Package pages checks Markdown pages: that links within the repository lead somewhere, that words are spelt correctly,
+// and that no phrase belittles readers or makes them read a sentence twice. It also looks for these phrases in the
+// comments of Go files and in the text of the exercises. It ignores the code blocks of pages, and all code between
+// backquotes.
 package pages
 
 import (

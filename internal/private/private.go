@@ -31,7 +31,7 @@ func MakeDir(dir string) error {
 	return Explain(os.Chmod(dir, 0o700))
 }
 
-// Explain adds advice to the error of a write if the disk is full, a quota is used up, or the folder isn't writable.
+// Explain adds advice to the error from a write if the disk is full, a quota is used up, or the folder isn't writable.
 func Explain(err error) error {
 	switch {
 	case err == nil:

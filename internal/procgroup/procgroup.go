@@ -22,7 +22,7 @@ import (
 const (
 	// killLimit bounds the wait for a killed group to end.
 	killLimit = time.Second
-	// interval is the time between two checks of whether a group has ended.
+	// interval is how often to check whether a group has ended.
 	interval = 10 * time.Millisecond
 )
 

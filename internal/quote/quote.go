@@ -18,5 +18,5 @@ func Args(args []string) string {
 	return strings.Join(words, " ")
 }
 
-// Word quotes a text, so that a shell reads it as one word.
+// Word quotes a string, so that a shell reads it as one word.
 func Word(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }

@@ -23,7 +23,7 @@ type sight struct {
 
 type container struct{ pod, name string }
 
-// pullReasons lists reasons in the status of a container whose image kubelet can't get.
+// pullReasons lists reasons in the status of a container whose image the kubelet can't get.
 var pullReasons = []string{"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "RegistryUnavailable"}
 
 // createReasons lists reasons in the status of a container that can't be created or started.

@@ -2,7 +2,8 @@ package rollout
 
 import "fmt"
 
-// object has the fields that this package reads of a Deployment, a ReplicaSet or a pod, named as in the Kubernetes API.
+// object has the fields that this package reads from a Deployment, a ReplicaSet or a pod, named as in the Kubernetes
+// API.
 type object struct {
 	Metadata struct {
 		Namespace, Name   string

@@ -1,6 +1,6 @@
-// Package rollout waits until all pods of a Deployment are new and ready. A pod is new if it is of the Deployment's
-// current template. If a new pod can't start, for example because its image is missing, the wait ends with an error
-// within seconds instead of at the time limit.
+// Package rollout waits until all pods of a Deployment are new and ready. A pod is new if it was created from the
+// Deployment's current template. If a new pod can't start, for example because its image is missing, the wait ends with
+// an error within seconds instead of at the time limit.
 package rollout
 
 import (
@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	// interval is the time between two looks at the cluster.
+	// interval is the time between two checks of the cluster.
 	interval = time.Second
 	// failureTimeout is how long a problem must last to count. A Secret may be created a moment after the pods, and
-	// kubelet retries after failures that may be temporary.
+	// the kubelet retries after failures that may be temporary.
 	failureTimeout = 5 * time.Second
 )
 

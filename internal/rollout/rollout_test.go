@@ -101,7 +101,7 @@ func TestWaitUntilDone(t *testing.T) {
 func TestWaitGivesUpWhenAPodCannotStart(t *testing.T) {
 	crashing := pod("2", "CrashLoopBackOff", "back-off 10s")
 	crashing.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 1, Reason: "Error"}
-	// The second container has another trouble, which must not be mixed with the first.
+	// The second container has a different problem, which must not be confused with the first.
 	both := pod("2", "InvalidImageName", "couldn't parse")
 	both.Status.ContainerStatuses = append(both.Status.ContainerStatuses, crashing.Status.ContainerStatuses[0])
 	both.Status.ContainerStatuses[1].Name = "proxy"

@@ -16,10 +16,10 @@ import (
 // Kinds are the kinds that an API server knows: by group and version, then by resource, such as pods.
 type Kinds map[schema.GroupVersion]map[string]string
 
-// APIServer answers like the API server of a cluster without objects.
+// APIServer behaves like the API server of a cluster without objects.
 type APIServer struct {
 	Kinds Kinds
-	// Unknown is a group in Kinds that the server nevertheless does not know.
+	// Unknown is a group in Kinds that the server does not know after all.
 	Unknown string
 	// Silent makes the server leave lists and watches unanswered.
 	Silent bool

@@ -44,7 +44,7 @@ func StartProcess(t *testing.T, args ...string) *gexec.Session {
 }
 
 // Isolate clears the given environment variables and KUBECONFIG, and hides the pod's cluster and the user's home
-// directory. The test gets its own home directory, with a kubeconfig that names an address at which nothing listens.
+// directory. The test gets its own home directory, with a kubeconfig that names an address on which nothing listens.
 func Isolate(t *testing.T, variables ...string) {
 	for _, variable := range append(variables, "KUBERNETES_SERVICE_HOST", "KUBECONFIG") {
 		t.Setenv(variable, "")
@@ -73,7 +73,7 @@ func OccupiedAddress(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// FreeAddress returns an address that nothing listened on a moment ago.
+// FreeAddress returns an address on which nothing was listening a moment ago.
 func FreeAddress(t *testing.T) string {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	gomega.NewWithT(t).Expect(err).NotTo(gomega.HaveOccurred())

@@ -10,8 +10,8 @@ import (
 	"example.com/operator-workshop/operatortest/internal/trial"
 )
 
-// maxWrites bounds the writes of an operator in one lifecycle, because each of them takes a trial. An operator that
-// makes more fails the behaviour.
+// maxWrites bounds the writes of an operator in one lifecycle, because each of them needs a trial of its own. If an
+// operator makes more, it fails the behaviour.
 const maxWrites = 60
 
 var crash = behaviour{
@@ -75,7 +75,7 @@ func crashAround(ctx context.Context, runner *trial.Runner, life *lifecycle, tar
 // tryFunc is one of the Runner's ways to run an experiment.
 type tryFunc func(ctx context.Context, name string, experiment func(context.Context, *trial.Trial) error) error
 
-// playCrashes plays a lifecycle. Each operator has the next crash point, or none after the last point; when an operator
+// playCrashes runs a lifecycle. Each operator has the next crash point, or none after the last point; when an operator
 // is killed, another one continues the work.
 func playCrashes(ctx context.Context, try tryFunc, life *lifecycle, name string, points ...*crashPoint) error {
 	return try(ctx, name, func(ctx context.Context, t *trial.Trial) error {

@@ -26,7 +26,7 @@
 //	neighbours       two resources don't touch each other's children and pods, whether they are in one namespace or
 //	                 have the same name in two namespaces
 //	crash            after a kill before or after any of its writes, a restarted operator reaches the same state
-//	faults           conflicts, throttling, errors, timeouts and lost replies, at the operator's first requests and at
+//	faults           conflicts, throttling, errors, timeouts and lost replies, on the operator's first requests and on
 //	                 some later writes, only delay the operator, and so do broken watches; it may exit with an error
 //	                 before its first write, and is then started again
 //	history          after kills and failed requests, the operator recreates children and reverts their fields no more

@@ -43,7 +43,7 @@ func makeForeign(ctx context.Context, t *trial.Trial, template *unstructured.Uns
 }
 
 // untouched returns an error if someone else's object was deleted or has changed, or if the operator sent a request to
-// change or delete it that the API server didn't refuse. A refused request has harmed no one.
+// change or delete it that the API server didn't refuse. A refused request has done no harm.
 func untouched(ctx context.Context, t *trial.Trial, operator *trial.Instance, foreign *unstructured.Unstructured) error {
 	if err := unchanged(ctx, t, foreign); err != nil {
 		return err

@@ -14,7 +14,7 @@ const shownDepartures = 10
 
 // history checks what final states don't show: after a PersistentVolumeClaim is deleted and recreated, the final state
 // looks like any other, but the data is lost. The behaviour checks the lifecycles that other behaviours, such as
-// "crash" and "faults", play. It also plays one itself, so that it can be tried alone.
+// "crash" and "faults", run. It also runs one itself, so that it can be tried alone.
 var history = behaviour{
 	name:    "history",
 	promise: "takes no detour after a kill or failed requests: it deletes nothing only to create it again, and writes nothing back and forth",

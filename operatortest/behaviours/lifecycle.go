@@ -30,7 +30,7 @@ func newLifecycle(ctx context.Context, runner *trial.Runner, change map[string]a
 	return &lifecycle{change: change, made: made, changed: changed}, expectEffect(runner, change, made, changed)
 }
 
-// runLifecycle plays a whole lifecycle, and records the children's history. When created and when changed, the resource
+// runLifecycle runs a whole lifecycle, and records the children's history. When created and when changed, the resource
 // must reach the final state of a fresh one with the same spec; when deleted, it must leave nothing behind except
 // retained children. The hook runs at the end of each phase, before the state is checked again.
 func runLifecycle(ctx context.Context, t *trial.Trial, life *lifecycle, hook func(context.Context) error) error {

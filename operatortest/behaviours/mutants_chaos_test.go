@@ -13,7 +13,7 @@ import (
 	"example.com/operator-workshop/operatortest/testcluster"
 )
 
-// Flaws that show when an operator dies, requests fail, or caches are out of date. Only endsAtStart is not a flaw.
+// Flaws that show when an operator dies, requests fail, or caches are out of date. All but endsAtStart are flaws.
 const (
 	namesAnew     mutation = "gives its ConfigMap a random name, and records the name afterwards"
 	marksFirst    mutation = "takes its finalizer as proof that the parcel is stored"

@@ -32,7 +32,7 @@ const (
 	startAnnotation = "test.example.com/start"
 )
 
-// withoutStarts removes startAnnotation, by which final states differ, so that they can be compared.
+// withoutStarts removes startAnnotation, which would make equal final states differ.
 func withoutStarts(object *unstructured.Unstructured) {
 	annotations := object.GetAnnotations()
 	delete(annotations, startAnnotation)

@@ -17,7 +17,7 @@ import (
 	"example.com/operator-workshop/operatortest/internal/trial"
 )
 
-// servesWidgets is a correct operator of two kinds.
+// servesWidgets is a correct operator for two kinds.
 const servesWidgets mutation = "also maintains a ConfigMap for each Widget, and its gadgets need one of them"
 
 // makesRole is a correct operator with namespaced resources and a cluster-scoped child. leaksRole is like it, but has a

@@ -50,7 +50,7 @@ func (r *gadgetReconciler) recoverItself(ctx context.Context, gadget *unstructur
 	return r.alsoMake(ctx, gadget, nil)
 }
 
-// printPanic prints what apimachinery prints about a panic, as a process would to its standard error.
+// printPanic prints what apimachinery prints about a panic, as a process would on its standard error.
 func printPanic(options operatortest.RunOptions) error {
 	file, err := os.CreateTemp("", "gadget-*.log")
 	if err != nil {

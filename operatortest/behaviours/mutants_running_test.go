@@ -23,7 +23,7 @@ const (
 	givesUp       mutation = "cancels its requests when it is told to stop"
 )
 
-// neverBlocks is the reference operator without blockOwnerDeletion, so it needs one permission fewer.
+// neverBlocks is the reference operator without blockOwnerDeletion, so it needs one fewer permission.
 const neverBlocks mutation = "lets a gadget be deleted before its ConfigMap"
 
 var _ = DescribeTable("a flaw in an operator's permissions, leader election or shutdown is caught", expectCaught, nameMutant,
@@ -119,7 +119,7 @@ func runFlawed(ctx context.Context, config *rest.Config, options operatortest.Ru
 	return runGadgets(ctx, config, options, stock, mutation)
 }
 
-// runTwice ignores that the Lease was lost, and continues to work without one.
+// runTwice ignores the loss of the Lease, and continues to work without one.
 func runTwice(ctx context.Context, config *rest.Config, options operatortest.RunOptions, stock *warehouse) error {
 	if err := runGadgets(ctx, config, options, stock, ""); err == nil {
 		return nil

@@ -20,7 +20,7 @@ var pool struct {
 	attempts []*attempt
 	slots    chan struct{}
 	running  sync.WaitGroup
-	// ctx ends the remaining tries when the suite ends.
+	// ctx ends the remaining attempts when the suite ends.
 	ctx    context.Context
 	cancel context.CancelFunc
 }

@@ -92,8 +92,8 @@ func concernsMarker(marked *mark, line string, below bool) bool {
 	return slices.ContainsFunc(strings.Fields(marked.text), func(word string) bool { return strings.HasPrefix(line, word) })
 }
 
-// takeOut removes the code that a mark on a line of its own applies to. If the mark has a text, a comment with that
-// text takes the place of the code. For a function, takeOut replaces only the body (see stub).
+// takeOut removes the code that a mark on a line of its own applies to. If the mark has text, a comment with that text
+// takes the place of the code. For a function, takeOut replaces only the body (see stub).
 func (f *goFile) takeOut(marked *mark, group *ast.CommentGroup, at int) error {
 	node := f.below(group, at)
 	if node == nil {
