@@ -70,7 +70,7 @@ func (l *Local) UseCertificate(config *tls.Config) {
 // doesn't restore it at the end.
 //
 // crds are the names of the CRDs whose versions the manager converts. At the end, the manager restores their former
-// conversion; if the process is killed, the next process that converts them does so at its own end.
+// conversion; if the process is killed, the next process that converts them does so when it ends.
 func (l *Local) SetupWithManager(mgr ctrl.Manager, mutating *admissionregistrationv1.MutatingWebhookConfiguration,
 	validating *admissionregistrationv1.ValidatingWebhookConfiguration, crds ...string) (err error) {
 	if mutating != nil {

@@ -46,7 +46,7 @@ type outcome struct {
 	command string
 	// tests are the names of the tests or specs that ran.
 	tests []string
-	// built is false if the program or its tests do not compile. Then output contains the compiler's messages.
+	// built is false if the program or its tests do not compile. In that case, output contains the compiler's messages.
 	built bool
 	// failures are the tests that failed, with their messages.
 	failures []testFailure

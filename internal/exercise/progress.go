@@ -42,8 +42,8 @@ func (c *Copy) append(fields ...string) error {
 	return c.changeProgress(func(content string) string { return content + line })
 }
 
-// changeProgress replaces the content of the progress file. It holds a lock meanwhile, because several stages may be
-// checked at the same time.
+// changeProgress replaces the content of the progress file. It holds a lock while it does so, because several stages
+// may be checked at the same time.
 func (c *Copy) changeProgress(change func(content string) string) (err error) {
 	lock := flock.New(filepath.Join(c.work(), ".progress.lock"))
 	if err := lock.Lock(); err != nil {

@@ -25,7 +25,7 @@
 //
 //	resource     the custom resource to create many times, with NUMBER replaced by 1, 2, 3, …
 //	idealWrites  the number of writes that a new resource needs until it has converged
-//	args         further flags of the program; may be left out
+//	args         additional flags for the program; may be left out
 //	needs        objects to create before the program starts, such as a Secret; may be left out
 //
 // # What is measured

@@ -16,8 +16,8 @@ const (
 	// calmAfter is how long the controller must send no request before it counts as idle. The control plane rests for the
 	// same time before each timed creation of objects except the first.
 	calmAfter = 5 * time.Second
-	// calmTimeout bounds the wait until the controller is idle. Then the next phase begins, even if the controller still
-	// sends requests.
+	// calmTimeout bounds the wait until the controller is idle. After that, the next phase begins, even if the controller
+	// still sends requests.
 	calmTimeout = 30 * time.Second
 )
 

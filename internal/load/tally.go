@@ -12,7 +12,7 @@ import (
 type tally struct {
 	writes, reads, watches, events, leases int
 	// conflicts counts the requests that were answered with the status 409; refusals counts those that were answered with
-	// any other status from 400 on.
+	// any other status of 400 or above.
 	conflicts, refusals int
 	// kinds counts the requests by kind, such as "patch foos.example.com/status". See traffic.Request.Kind.
 	kinds map[string]int

@@ -17,7 +17,7 @@ type sight struct {
 	trouble string
 	// waiting says what a pod waits for and may still get, or "".
 	waiting string
-	// crashed is the container that keeps exiting, if that is the trouble.
+	// crashed is the container that keeps exiting, if that is the problem.
 	crashed container
 }
 
@@ -72,7 +72,7 @@ func judgePod(seen *sight, pod object) {
 		switch {
 		case status.State.Running != nil && !status.Ready && seen.waiting == "":
 			seen.waiting = fmt.Sprintf("container %s of pod %s is running, but not ready", status.Name, name)
-		case waiting == nil || seen.trouble != "": // report the first trouble only
+		case waiting == nil || seen.trouble != "": // report only the first problem
 		case waiting.Reason == "InvalidImageName":
 			seen.trouble = fmt.Sprintf("%q is not a valid image name: choose another IMG", status.Image)
 		case slices.Contains(pullReasons, waiting.Reason):

@@ -41,7 +41,7 @@ var failover = behaviour{
 	},
 }
 
-// cutOffFromLease blocks all requests of the leader election. The leader must then stop working, and may exit.
+// cutOffFromLease blocks all leader election requests. The leader must then stop working, and may exit.
 func cutOffFromLease(leader *trial.Instance) error {
 	leader.Stopped = true // it is allowed to exit
 	leader.Tap.SetRule(func(request traffic.Request) traffic.Action {

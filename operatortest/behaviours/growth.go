@@ -101,8 +101,8 @@ func tryGrowth(ctx context.Context, t *trial.Trial, spec map[string]any) error {
 
 // padded returns what kubectl apply records in an annotation of a resource, with spaces at the end. Operators that copy
 // annotations to their children should leave this one out, because in a child's annotation kubectl apply expects the
-// child's own configuration. If another annotation had so many spaces, an operator might copy it and also record the
-// copy in a further annotation, and the two together would exceed the API server's limit.
+// child's own configuration. If another annotation had that many spaces, an operator might copy it and also record
+// the copy in a further annotation, and the two together would exceed the API server's limit.
 func padded(resource *unstructured.Unstructured) (string, error) {
 	content, err := resource.MarshalJSON()
 	return string(content) + strings.Repeat(" ", ballast), err
@@ -178,7 +178,7 @@ func grown(usages []trial.Usage, memoryLeftOut bool) error {
 	if counts := count(func(u trial.Usage) int64 { return u.Processes.Memory }); rises(counts, blockRounds*perRound*processBallast) {
 		return fmt.Errorf("the operator has more memory in use %s, in bytes: %d. Each of %d resources a round has an annotation of more than %d bytes", rounds, counts, perRound, ballast)
 	}
-	// A copy may be smaller than the resource, and other memory may have been freed meanwhile.
+	// A copy may be smaller than the resource, and other memory may have been freed in the meantime.
 	if counts := count(func(u trial.Usage) int64 { return u.Heap }); rises(counts, blockRounds*perRound*ballast*3/5) {
 		return fmt.Errorf("the test process has more memory in use %s, in bytes: %d. "+
 			"Each of %d resources a round has an annotation of more than %d bytes, and copies of them probably remain, in the operator or in this suite", rounds, counts, perRound, ballast)

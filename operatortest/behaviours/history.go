@@ -26,7 +26,7 @@ var history = behaviour{
 		if err != nil {
 			return err
 		}
-		// One operator after the other is killed, each right after the next write of the undisturbed lifecycle.
+		// One operator after another is killed, each right after the next write of the undisturbed lifecycle.
 		points := make([]*crashPoint, len(writes))
 		for i, each := range writes {
 			points[i] = &crashPoint{target: write{what: each.what, nth: 1}, recorded: writes}
