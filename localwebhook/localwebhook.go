@@ -115,7 +115,7 @@ func (l *Local) run(ctx context.Context) (err error) {
 	if wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, listening) != nil {
 		return nil // the process ends, perhaps because the server can't listen
 	}
-	ending := context.WithoutCancel(ctx) // the manager waits for GracefulShutdownTimeout at most
+	ending := context.WithoutCancel(ctx) // the manager waits for at most GracefulShutdownTimeout
 	for _, configuration := range l.configurations {
 		// A killed process may have left a configuration.
 		if err := client.IgnoreNotFound(l.client.Delete(ctx, configuration)); err != nil {
