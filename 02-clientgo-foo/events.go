@@ -181,7 +181,7 @@ func (r *recorder) createOrCount(ctx context.Context, event *eventsv1.Event) err
 	return nil
 }
 
-// stop waits, for flushTimeout at most, until the queued events are written. Then it ends the writer.
+// stop waits, for at most flushTimeout, until the queued events are written. Then it ends the writer.
 func (r *recorder) stop() {
 	close(r.queue)
 	timeout := time.AfterFunc(flushTimeout, r.abort)

@@ -253,7 +253,7 @@ func (s *search) end(ctx context.Context, spec map[string]any) (state.Snapshot, 
 	return found, nil
 }
 
-// follow creates a resource, and gives it one spec after the other. It returns errNoWay if the API server refuses a
+// follow creates a resource, and gives it one spec after another. It returns errNoWay if the API server refuses a
 // change. Unless the sequence passes a spec without waiting, follow waits for that spec's state in ends. If limit is
 // not zero, it bounds each wait.
 func (s *search) follow(ctx context.Context, t *trial.Trial, resource *unstructured.Unstructured, sequence sequence, ends []state.Snapshot, limit time.Duration) error {
