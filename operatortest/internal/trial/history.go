@@ -46,8 +46,8 @@ func times(n int) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// NoteHistory records what has happened to the children since [Trial.Follow], until the deletion of their resource
-// began: after that, whether the operator once more repairs what the garbage collector removes depends on timing. Other
+// NoteHistory records what happened to the children from [Trial.Follow] until the deletion of their resource began:
+// after that, whether the operator once more repairs what the garbage collector removes depends on timing. Other
 // owners' objects don't count.
 func (t *Trial) NoteHistory() error {
 	history := History{}

@@ -149,7 +149,7 @@ func (t *Trial) Allows(ctx context.Context, resource *unstructured.Unstructured,
 	return nil
 }
 
-// denial matches how the API server begins the message of a webhook that denies a request.
+// denial matches the beginning of the API server's message when a webhook denies a request.
 var denial = regexp.MustCompile(`^admission webhook "[^"]+" denied the request`)
 
 // Refused reports whether err means that the API server or a webhook rejected a spec, rather than that the request

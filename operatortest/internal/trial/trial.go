@@ -69,8 +69,8 @@ type Trial struct {
 }
 
 // Try runs an experiment and cleans up after it. If the experiment fails, the error also contains the last requests and
-// log lines of each operator. If another trial is selected, Try does nothing, except for a reference trial or inside
-// another trial.
+// log lines of each operator. If another trial is selected, Try does nothing, unless this is a reference trial or
+// runs inside another trial.
 func (runner *Runner) Try(ctx context.Context, name string, experiment func(context.Context, *Trial) error) (err error) {
 	if runner.skips(ctx, name) {
 		return nil
